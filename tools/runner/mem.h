@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory by class: what the runner asks of malloc, counted for the picture at the end of a run.
+ *
+ * Every block of the runner comes from here, so that live bytes, peaks and calls are known per
+ * class and one limit holds for all (--memory-limit).  Underneath it is malloc, posix_memalign,
+ * realloc and free, nothing else: the allocator under test sees what an engine would ask of it.
+ *
+ * Any thread may call.  Counters are atomic; sizes are those of malloc_usable_size.
+ */
+#ifndef YI_MEM_H
+#define YI_MEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum yi_mem_class {
+	YI_MEM_WEIGHTS,     /* parameters read into memory (mapped ones are counted apart) */
+	YI_MEM_KV,          /* keys and values of sessions, pooled buffers included */
+	YI_MEM_ACTIVATIONS, /* temporaries of one evaluation */
+	YI_MEM_TOKENIZER,   /* vocabulary and its tables */
+	YI_MEM_REQUESTS,    /* prompts, tokens, texts, request state */
+	YI_MEM_OTHER,       /* metadata, model description, threads */
+	YI_MEM_CLASSES
+};
+
+struct yi_mem_count {
+	uint64_t live_bytes, peak_bytes, blocks, allocs, frees, refused;
+};
+
+/* Each returns NULL with errno ENOMEM when malloc does or when the limit would be passed. */
+void *yi_mem_alloc(enum yi_mem_class class, size_t bytes);
+void *yi_mem_zeroed(enum yi_mem_class class, size_t bytes);
+void *yi_mem_aligned(enum yi_mem_class class, size_t align, size_t bytes);
+/* A product that overflows is ENOMEM too. */
+void *yi_mem_array(enum yi_mem_class class, size_t count, size_t bytes);
+/* NULL: the old block is untouched. */
+void *yi_mem_resize(enum yi_mem_class class, void *block, size_t bytes);
+char *yi_mem_text(enum yi_mem_class class, const char *text, size_t bytes);
+void yi_mem_free(enum yi_mem_class class, void *block);
+
+/* 0: no limit (the default).  Counts all classes together. */
+void yi_mem_set_limit(uint64_t bytes);
+void yi_mem_read(enum yi_mem_class class, struct yi_mem_count *ret_count);
+uint64_t yi_mem_live_bytes(void);
+uint64_t yi_mem_peak_bytes(void);
+const char *yi_mem_class_name(enum yi_mem_class class);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a run measured: latencies, counts, the process's own figures; printed as JSON or a table.
+ *
+ * Latencies are kept as plain samples and sorted when read.  One thread at a time.
+ */
+#ifndef YI_STATS_H
+#define YI_STATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct yi_samples {
+	double *values;
+	size_t count, room;
+};
+
+struct yi_stats {
+	uint64_t prompt_tokens, generated_tokens;
+	double prefill_s, decode_s; /* time spent, for tokens per second */
+	struct yi_samples latency_ms;     /* one per generated token */
+	struct yi_samples first_token_ms; /* one per session */
+	uint64_t sessions_started, sessions_finished, sessions_failed;
+	uint64_t kv_bytes_per_token;
+	uint64_t weight_bytes, mapped_bytes; /* parameters; of them mapped, not allocated */
+	uint64_t steps;                      /* evaluations */
+	uint64_t start_faults;               /* minor faults before the first evaluation */
+};
+
+/* Keeps a sample; without memory it is dropped. */
+void yi_samples_add(struct yi_samples *samples, double value);
+/* fraction 0 .. 1; 0 without samples. */
+double yi_samples_quantile(struct yi_samples *samples, double fraction);
+void yi_samples_clear(struct yi_samples *samples);
+
+double yi_stats_now_s(void); /* monotonic */
+/* The JSON object of --stats; members the caller adds are written by `more` before the end. */
+int yi_stats_write(struct yi_stats *stats, const char *path, void (*more)(FILE *, void *),
+		   void *arg);
+/* The table at the end of a run: figures, then memory by class. */
+void yi_stats_print(struct yi_stats *stats, FILE *out);
+void yi_stats_clear(struct yi_stats *stats);
+
+#endif
