@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+# Files for DIR/share/tiermalloc (JSON schema, example rules, dashboard): dist_tmshare_DATA.

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+libtmcore_a_SOURCES +=
