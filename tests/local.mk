@@ -2,7 +2,7 @@
 # Test programs are found by name, so that adding one is adding one file (tests/README.md):
 #   tests/SUITE/NAME.c, .cpp   a program, built into the build tree; lib*.c makes lib*.so
 #   tests/SUITE/NAME.sh, .py   a script, run from the source tree
-# Unit tests are linked into one program per build: add the file to tests_unit_unit_SOURCES.
+#   tests/unit/test_MODULE.c   Criterion tests, linked into one program
 
 tm_suites = preload death stress fuzz cuda runner tools
 tm_test_src := $(foreach s,$(tm_suites),$(wildcard $(srcdir)/tests/$(s)/*.c $(srcdir)/tests/$(s)/*.cpp))
@@ -24,19 +24,29 @@ $(filter $(patsubst $(srcdir)/%.cpp,%,$(tm_test_src)),$(tm_test_progs)): %: $(sr
 
 -include $(addsuffix .d,$(tm_test_progs) $(tm_test_libs))
 
+# Unit tests: every test_*.c, linked into one program with the archives. Criterion's macros define
+# functions without prototypes.
+tm_unit_src := $(wildcard $(srcdir)/tests/unit/*.c)
+tm_unit_obj := $(patsubst $(srcdir)/%.c,%.o,$(tm_unit_src))
+tm_unit_cflags = $(DEFS) $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS) -Wno-pedantic -Wno-missing-prototypes \
+	$(CRITERION_CFLAGS) $(CFLAGS)
+$(tm_unit_obj): %.o: $(srcdir)/%.c config.h
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) $(tm_unit_cflags) -MMD -MP -c -o $@ $<
+tests/unit/unit: $(tm_unit_obj) libtmcore.a libtmbase.a
+	$(AM_V_CCLD)$(CC) $(AM_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(tm_unit_obj) \
+		libtmcore.a libtmbase.a libtmcore.a $(CRITERION_LIBS) -lpthread
+-include $(tm_unit_obj:.o=.d)
 if HAVE_CRITERION
-check_PROGRAMS += tests/unit/unit
+tm_unit_prog = tests/unit/unit
+else
+tm_unit_prog =
 endif
-tests_unit_unit_CFLAGS = $(AM_CFLAGS) -Wno-pedantic -Wno-missing-prototypes $(CRITERION_CFLAGS)
-tests_unit_unit_LDADD = libtmcore.a libtmbase.a libtmcore.a $(CRITERION_LIBS) -lpthread
-tests_unit_unit_SOURCES = \
-	tests/unit/test_version.c
 
 # What 'tests/run' needs; 'make check' runs it.
 if SANITIZERS
-tests: $(check_PROGRAMS)
+tests: $(tm_unit_prog)
 else
-tests: all-am $(check_PROGRAMS) $(tm_test_progs) $(tm_test_libs)
+tests: all-am $(tm_unit_prog) $(tm_test_progs) $(tm_test_libs)
 endif
 .PHONY: tests
 
@@ -45,9 +55,10 @@ check-local: tests
 
 clean-local:
 	rm -f $(tm_test_progs) $(tm_test_libs) $(addsuffix .d,$(tm_test_progs) $(tm_test_libs))
+	rm -f tests/unit/unit $(tm_unit_obj) $(tm_unit_obj:.o=.d)
 
 EXTRA_DIST += tests/README.md tests/run tests/compile tests/bench tests/data \
 	$(wildcard $(addprefix $(srcdir)/tests/,$(addsuffix /*.[ch],$(tm_suites)) \
 		$(addsuffix /*.cpp,$(tm_suites)) $(addsuffix /*.sh,$(tm_suites) builds lint) \
 		$(addsuffix /*.py,$(tm_suites) builds lint) $(addsuffix /*.txt,$(tm_suites) lint) \
-		unit/*.h))
+		unit/*.[ch]))
