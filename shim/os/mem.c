@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* mem: see mem.h. Owns tm_mem_release_ops. */
+#include "shim/os/mem.h"
+
+#include <errno.h>
+
+#include "shim/os/sys.h"
+
+/* Headers of the oldest libc we build on lack the newer advices. */
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#define MADV_KEEPONFORK 19
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+#define MAP_OURS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
+
+struct tm_mem_release_ops tm_mem_release_ops;
+
+void tm_mem_use_libc(int (*munmap_fn)(void *, size_t), int (*madvise_fn)(void *, size_t, int))
+{
+	tm_mem_release_ops.munmap = munmap_fn;
+	tm_mem_release_ops.madvise = madvise_fn;
+}
+
+int tm_mem_map_at(void *at, size_t bytes, int prot)
+{
+	long got = tm_sys_mmap(at, bytes, prot, MAP_OURS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (tm_sys_is_error(got))
+		return (int)got;
+	if (got != tm_sys_ptr(at)) {
+		/* A kernel that does not know the flag took the address as a hint. */
+		tm_sys_munmap((void *)got, bytes);
+		return -EEXIST;
+	}
+	return 0;
+}
+
+int tm_mem_map_fixed(void *at, size_t bytes, int prot)
+{
+	long got = tm_sys_mmap(at, bytes, prot, MAP_OURS | MAP_FIXED, -1, 0);
+
+	return tm_sys_is_error(got) ? (int)got : 0;
+}
+
+void *tm_mem_map(size_t bytes)
+{
+	long got = tm_sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_OURS, -1, 0);
+
+	return tm_sys_is_error(got) ? NULL : (void *)got;
+}
+
+int tm_mem_protect(void *at, size_t bytes, int prot)
+{
+	return tm_sys_mprotect(at, bytes, prot);
+}
+
+int tm_mem_unmap_raw(void *at, size_t bytes)
+{
+	return tm_sys_munmap(at, bytes);
+}
+
+int tm_mem_dontneed_raw(void *at, size_t bytes)
+{
+	return tm_sys_madvise(at, bytes, MADV_DONTNEED);
+}
+
+int tm_mem_unmap(void *at, size_t bytes)
+{
+	int saved, err;
+
+	if (tm_mem_release_ops.munmap == NULL)
+		return tm_sys_munmap(at, bytes);
+	saved = errno;
+	err = tm_mem_release_ops.munmap(at, bytes) == 0 ? 0 : -errno;
+	errno = saved;
+	return err;
+}
+
+int tm_mem_dontneed(void *at, size_t bytes)
+{
+	int saved, err;
+
+	if (tm_mem_release_ops.madvise == NULL)
+		return tm_mem_dontneed_raw(at, bytes);
+	saved = errno;
+	err = tm_mem_release_ops.madvise(at, bytes, MADV_DONTNEED) == 0 ? 0 : -errno;
+	errno = saved;
+	return err;
+}
+
+int tm_mem_hugepage(void *at, size_t bytes)
+{
+	return tm_sys_madvise(at, bytes, MADV_HUGEPAGE);
+}
+
+int tm_mem_nohugepage(void *at, size_t bytes)
+{
+	return tm_sys_madvise(at, bytes, MADV_NOHUGEPAGE);
+}
+
+int tm_mem_collapse(void *at, size_t bytes)
+{
+	return tm_sys_madvise(at, bytes, MADV_COLLAPSE);
+}
+
+int tm_mem_populate_write(void *at, size_t bytes)
+{
+	return tm_sys_madvise(at, bytes, MADV_POPULATE_WRITE);
+}
+
+int tm_mem_wipeonfork(void *at, size_t bytes)
+{
+	return tm_sys_madvise(at, bytes, MADV_WIPEONFORK);
+}
+
+int tm_mem_keeponfork(void *at, size_t bytes)
+{
+	return tm_sys_madvise(at, bytes, MADV_KEEPONFORK);
+}
+
+int tm_mem_dontdump(void *at, size_t bytes)
+{
+	return tm_sys_madvise(at, bytes, MADV_DONTDUMP);
+}
+
+void *tm_mem_remap(void *at, size_t old_bytes, size_t new_bytes, void *to)
+{
+	int flags = MREMAP_MAYMOVE | (to ? MREMAP_FIXED : 0);
+	long got = tm_sys_mremap(at, old_bytes, new_bytes, flags, to);
+
+	return tm_sys_is_error(got) ? NULL : (void *)got;
+}
+
+int tm_mem_extend(void *at, size_t old_bytes, size_t new_bytes)
+{
+	long got = tm_sys_mremap(at, old_bytes, new_bytes, 0, NULL);
+
+	return tm_sys_is_error(got) ? (int)got : 0;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* msg: see msg.h. */
+#include "shim/os/msg.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+#include "shim/base/assert.h"
+#include "shim/base/fmt.h"
+#include "shim/os/clock.h"
+#include "shim/os/sys.h"
+
+#define LINE_MAX_BYTES 1024
+
+static struct {
+	_Atomic unsigned int
+		mask_set;        /* mask | 1 << 31 once it was set: zeroed memory means "warn" */
+	_Atomic uint64_t second; /* to which "lines" belongs */
+	_Atomic unsigned int lines;
+	_Atomic unsigned int left_out;
+	/* [const after boot] what descriptor 2 was; st_ino 0: it was closed or never looked at */
+	dev_t device;
+	ino_t inode;
+	bool looked;
+} msg;
+
+#define MASK_IS_SET (1u << 31)
+
+void tm_msg_init(void)
+{
+	struct stat st;
+
+	msg.looked = true;
+	if (tm_sys_fstat(2, &st) == 0) {
+		msg.device = st.st_dev;
+		msg.inode = st.st_ino;
+	}
+}
+
+void tm_msg_set_mask(unsigned int mask)
+{
+	atomic_store_explicit(&msg.mask_set, mask | MASK_IS_SET, memory_order_relaxed);
+}
+
+bool tm_msg_wants(enum tm_msg_level level)
+{
+	unsigned int mask = atomic_load_explicit(&msg.mask_set, memory_order_relaxed);
+
+	if (!(mask & MASK_IS_SET))
+		mask = TM_MSG_WARN;
+	return level == TM_MSG_ERROR || (mask & (unsigned int)level) != 0;
+}
+
+static bool may_write(void)
+{
+	struct stat st;
+
+	if (!msg.looked)
+		return true;
+	if (tm_sys_fstat(2, &st) != 0)
+		return false;
+	if (st.st_dev == msg.device && st.st_ino == msg.inode)
+		return true;
+	return !S_ISREG(st.st_mode) || (tm_sys_fcntl(2, F_GETFL, 0) & O_APPEND) != 0;
+}
+
+/* Two threads at a change of second may both reset: a line more or less does no harm. */
+static bool within_rate(void)
+{
+	uint64_t now = tm_clock_ms() / 1000;
+
+	if (atomic_exchange_explicit(&msg.second, now, memory_order_relaxed) != now)
+		atomic_store_explicit(&msg.lines, 0, memory_order_relaxed);
+	if (atomic_fetch_add_explicit(&msg.lines, 1, memory_order_relaxed) < TM_MSG_BURST)
+		return true;
+	atomic_fetch_add_explicit(&msg.left_out, 1, memory_order_relaxed);
+	return false;
+}
+
+int tm_msg_write(int fd, const char *text, size_t len)
+{
+	while (len > 0) {
+		long done = tm_sys_write(fd, text, len);
+
+		if (done == -EINTR)
+			continue;
+		if (done < 0)
+			return (int)done;
+		text += done;
+		len -= (size_t)done;
+	}
+	return 0;
+}
+
+/* Ends the text with a newline, also where it was cut. */
+static void send(struct tm_fmt_out *out)
+{
+	size_t len = tm_fmt_stored(out);
+
+	if (len + 1 == out->size)
+		len--;
+	out->buf[len] = '\n';
+	(void)tm_msg_write(2, out->buf, len + 1);
+}
+
+void tm_msg(enum tm_msg_level level, const char *format, ...)
+{
+	char line[LINE_MAX_BYTES];
+	struct tm_fmt_out out = {line, sizeof(line), 0};
+	unsigned int left_out;
+	va_list args;
+
+	if (!tm_msg_wants(level) || !may_write())
+		return;
+	if (level != TM_MSG_ERROR && !within_rate())
+		return;
+	tm_fmt_add(&out, "tiermalloc: ");
+	va_start(args, format);
+	tm_fmt_add_v(&out, format, args);
+	va_end(args);
+	left_out = atomic_exchange_explicit(&msg.left_out, 0, memory_order_relaxed);
+	if (left_out)
+		tm_fmt_add(&out, " (%u lines left out before)", left_out);
+	send(&out);
+}
+
+_Noreturn void tm_assert_failed(const char *expression, const char *file, int line)
+{
+	const uint64_t abort_only = (uint64_t)1 << (SIGABRT - 1);
+
+	tm_msg(TM_MSG_ERROR, "internal error: '%s' does not hold at %s:%d, please report this",
+	       expression, file, line);
+	/* A handler of the program may run; if it returns, or the signal is ignored, we end here. */
+	tm_sys_sigprocmask(SIG_UNBLOCK, &abort_only, NULL);
+	tm_sys_tgkill(tm_sys_getpid(), tm_sys_gettid(), SIGABRT);
+	tm_sys_exit_group(134);
+	__builtin_unreachable();
+}

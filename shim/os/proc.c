@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/* proc: see proc.h. */
+#include "shim/os/proc.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/auxv.h>
+
+#include "shim/base/bits.h"
+#include "shim/base/fmt.h"
+#include "shim/base/hash.h"
+#include "shim/base/parse.h"
+#include "shim/os/clock.h"
+#include "shim/os/sys.h"
+
+/* /proc/self/status and smaps_rollup of Linux 6 are 1.5 KiB. */
+#define STATUS_MAX 4096
+#define PATH_LEN_MAX 512
+
+/* Kernel masks grow with the machine: 8192 CPUs is the largest configuration of x86-64. */
+#define CPU_WORDS 128
+
+long tm_proc_read(const char *path, char *buf, size_t size)
+{
+	size_t len = 0;
+	int fd = tm_sys_open(path, O_RDONLY, 0);
+
+	if (fd < 0)
+		return fd;
+	while (len + 1 < size) {
+		long got = tm_sys_read(fd, buf + len, size - 1 - len);
+
+		if (got == -EINTR)
+			continue;
+		if (got < 0) {
+			tm_sys_close(fd);
+			return got;
+		}
+		if (got == 0)
+			break;
+		len += (size_t)got;
+	}
+	buf[len] = '\0';
+	tm_sys_close(fd);
+	return (long)len;
+}
+
+static struct tm_str leading_number(const char *text)
+{
+	struct tm_str s = {text, 0};
+
+	while (s.at[s.len] >= '0' && s.at[s.len] <= '9')
+		s.len++;
+	return s;
+}
+
+int tm_proc_read_u64(const char *path, uint64_t *ret_value)
+{
+	char buf[64];
+	long len = tm_proc_read(path, buf, sizeof(buf));
+
+	if (len < 0)
+		return (int)len;
+	if (tm_str_starts(tm_str_of(buf), "max")) {
+		*ret_value = UINT64_MAX;
+		return 0;
+	}
+	return tm_parse_u64(leading_number(buf), ret_value);
+}
+
+int tm_proc_read_choice(const char *path, char *buf, size_t size)
+{
+	char text[256];
+	long len = tm_proc_read(path, text, sizeof(text));
+	struct tm_str rest = {text, len > 0 ? (size_t)len : 0};
+	struct tm_str word;
+
+	if (len < 0)
+		return (int)len;
+	if (!tm_parse_next(&rest, '[', &word) || !tm_parse_next(&rest, ']', &word))
+		return -EINVAL;
+	if (tm_fmt(buf, size, "%.*s", (int)word.len, word.at) >= size)
+		return -ERANGE;
+	return 0;
+}
+
+/* getauxval only reads what ld.so noted before any library ran; errno is put back by hand. */
+unsigned long tm_proc_auxv(unsigned long type)
+{
+	int saved = errno;
+	unsigned long value = getauxval(type);
+
+	errno = saved;
+	return value;
+}
+
+bool tm_proc_is_secure(void)
+{
+	return tm_proc_auxv(AT_SECURE) != 0;
+}
+
+size_t tm_proc_page_bytes(void)
+{
+	static _Atomic size_t cached;
+	size_t bytes = atomic_load_explicit(&cached, memory_order_relaxed);
+
+	if (bytes == 0) {
+		bytes = tm_proc_auxv(AT_PAGESZ);
+		if (bytes == 0)
+			bytes = TM_PAGE_BYTES;
+		atomic_store_explicit(&cached, bytes, memory_order_relaxed);
+	}
+	return bytes;
+}
+
+uint64_t tm_proc_random(uint64_t salt)
+{
+	const unsigned char *bytes = (const unsigned char *)tm_proc_auxv(AT_RANDOM);
+	uint64_t seed = tm_clock_ns();
+
+	/* libc's own secrets come from these 16 bytes: only a digest leaves this function. */
+	if (bytes)
+		seed = tm_hash_add(tm_hash_bytes(bytes, 16), 0x7469657221u);
+	return tm_hash_add(seed, salt);
+}
+
+unsigned int tm_proc_cpu_count(void)
+{
+	uint64_t mask[CPU_WORDS];
+	int got = tm_sys_sched_getaffinity(0, sizeof(mask), mask);
+	unsigned int count = 0;
+
+	for (int i = 0; i < got / (int)sizeof(mask[0]); i++)
+		count += tm_bits_count(mask[i]);
+	return count ? count : 1;
+}
+
+/* Value of "name" in lines "name:  value kB"; false when there is no such line. */
+static bool find_field(const char *text, const char *name, uint64_t *ret_value)
+{
+	struct tm_str rest = tm_str_of(text);
+	struct tm_str line, key;
+
+	while (tm_parse_next(&rest, '\n', &line)) {
+		if (!tm_parse_next(&line, ':', &key) || !tm_str_is(key, name))
+			continue;
+		line = tm_str_trim(line);
+		return tm_parse_u64(leading_number(line.at), ret_value) == 0;
+	}
+	return false;
+}
+
+static uint64_t field(const char *text, const char *name)
+{
+	uint64_t value = 0;
+
+	(void)find_field(text, name, &value);
+	return value;
+}
+
+static uint64_t field_kb(const char *text, const char *name)
+{
+	return field(text, name) << 10;
+}
+
+int tm_proc_status(struct tm_proc_status *ret_status)
+{
+	char text[STATUS_MAX];
+	long len = tm_proc_read("/proc/self/status", text, sizeof(text));
+
+	if (len < 0)
+		return (int)len;
+	*ret_status = (struct tm_proc_status){
+		.vm_bytes = field_kb(text, "VmSize"),
+		.vm_peak_bytes = field_kb(text, "VmPeak"),
+		.rss_bytes = field_kb(text, "VmRSS"),
+		.rss_peak_bytes = field_kb(text, "VmHWM"),
+		.rss_anon_bytes = field_kb(text, "RssAnon"),
+		.rss_file_bytes = field_kb(text, "RssFile"),
+		.rss_shmem_bytes = field_kb(text, "RssShmem"),
+		.locked_bytes = field_kb(text, "VmLck"),
+		.swap_bytes = field_kb(text, "VmSwap"),
+		.threads = field(text, "Threads"),
+		.seccomp = field(text, "Seccomp"),
+	};
+	return 0;
+}
+
+int tm_proc_rollup(struct tm_proc_rollup *ret_rollup)
+{
+	char text[STATUS_MAX];
+	long len = tm_proc_read("/proc/self/smaps_rollup", text, sizeof(text));
+
+	if (len < 0)
+		return (int)len;
+	*ret_rollup = (struct tm_proc_rollup){
+		.rss_bytes = field_kb(text, "Rss"),
+		.pss_bytes = field_kb(text, "Pss"),
+		.anon_bytes = field_kb(text, "Anonymous"),
+		.anon_huge_bytes = field_kb(text, "AnonHugePages"),
+		.lazy_free_bytes = field_kb(text, "LazyFree"),
+		.private_dirty_bytes = field_kb(text, "Private_Dirty"),
+	};
+	return 0;
+}
+
+/* The part of a .../stat file behind the name, which may itself hold blanks and parentheses. */
+static const char *stat_after_name(const char *text)
+{
+	const char *after = NULL;
+
+	for (; *text; text++) {
+		if (text[0] == ')' && text[1] == ' ')
+			after = text + 2;
+	}
+	return after;
+}
+
+uint64_t tm_proc_start_time(void)
+{
+	char text[1024];
+	const char *after = NULL;
+	struct tm_str rest, item;
+	uint64_t value = 0;
+
+	if (tm_proc_read("/proc/self/stat", text, sizeof(text)) > 0)
+		after = stat_after_name(text);
+	rest = tm_str_of(after);
+	/* "after" begins with field 3, the state; the start is field 22. */
+	for (unsigned int number = 3; tm_parse_next(&rest, ' ', &item); number++) {
+		if (number == 22 && tm_parse_u64(item, &value) == 0)
+			return value;
+	}
+	return 0;
+}
+
+char tm_proc_thread_state(int tid)
+{
+	char path[64];
+	char text[256];
+	const char *after = NULL;
+
+	tm_fmt(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	if (tm_proc_read(path, text, sizeof(text)) > 0)
+		after = stat_after_name(text);
+	return after ? *after : '\0';
+}
+
+void tm_proc_name(char *buf, size_t size)
+{
+	long len = tm_proc_read("/proc/self/comm", buf, size);
+
+	if (len <= 0)
+		tm_fmt(buf, size, "?");
+	else if (buf[len - 1] == '\n')
+		buf[len - 1] = '\0';
+}
+
+/* Smallest value of root/path/file, going up to root. */
+static uint64_t smallest_upwards(const char *root, struct tm_str path, const char *file)
+{
+	char name[PATH_LEN_MAX];
+	uint64_t smallest = UINT64_MAX;
+	uint64_t value;
+
+	for (;;) {
+		size_t len =
+			tm_fmt(name, sizeof(name), "%s%.*s/%s", root, (int)path.len, path.at, file);
+
+		if (len < sizeof(name) && tm_proc_read_u64(name, &value) == 0 && value < smallest)
+			smallest = value;
+		if (path.len == 0)
+			return smallest;
+		while (path.len && path.at[path.len - 1] != '/')
+			path.len--;
+		if (path.len)
+			path.len--;
+	}
+}
+
+uint64_t tm_proc_cgroup_limit(void)
+{
+	char text[STATUS_MAX];
+	long len = tm_proc_read("/proc/self/cgroup", text, sizeof(text));
+	struct tm_str rest = {text, len > 0 ? (size_t)len : 0};
+	uint64_t smallest = UINT64_MAX;
+	struct tm_str line, number, controllers, item;
+
+	while (tm_parse_next(&rest, '\n', &line)) {
+		uint64_t value = UINT64_MAX;
+
+		if (!tm_parse_next(&line, ':', &number) || !tm_parse_next(&line, ':', &controllers))
+			continue;
+		if (line.len == 1)
+			line.len = 0; /* "/" */
+		if (controllers.len == 0) {
+			value = smallest_upwards("/sys/fs/cgroup", line, "memory.max");
+			value = tm_bits_min(
+				value, smallest_upwards("/sys/fs/cgroup", line, "memory.high"));
+		}
+		while (tm_parse_next(&controllers, ',', &item)) {
+			if (tm_str_is(item, "memory"))
+				value = smallest_upwards("/sys/fs/cgroup/memory", line,
+							 "memory.limit_in_bytes");
+		}
+		smallest = tm_bits_min(smallest, value);
+	}
+	/* v1 writes "no limit" as the largest multiple of a page. */
+	return smallest >= (uint64_t)1 << 62 ? UINT64_MAX : smallest;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * proc: what the kernel says about this process and machine: auxiliary vector, /proc, cgroup, CPUs.
+ * Owns cached constants only. No allocation, no errno, no descriptor is kept. Files may be missing
+ * (chroot, seccomp): every reader has an answer for that.
+ *
+ * Under a seccomp filter an open may be fatal (H68): after boot only tm_proc_is_filtered's caller,
+ * once at the start of a helper, may read files.
+ */
+#ifndef TM_OS_PROC_H
+#define TM_OS_PROC_H
+
+#include "shim/base/attrs.h"
+
+/* The file's first size - 1 bytes and a zero byte. Bytes read, or -errno. */
+long tm_proc_read(const char *path, char *buf, size_t size);
+
+/* The number a file begins with; "max" reads as UINT64_MAX. 0 or -errno. */
+int tm_proc_read_u64(const char *path, uint64_t *ret_value);
+
+/* The word in brackets of a file such as .../transparent_hugepage/enabled. 0 or -errno. */
+int tm_proc_read_choice(const char *path, char *buf, size_t size);
+
+/* Value of an auxiliary vector entry (AT_*), 0 when absent. */
+unsigned long tm_proc_auxv(unsigned long type);
+
+/* The kernel started this program with raised rights: no environment may be trusted (AT_SECURE). */
+bool tm_proc_is_secure(void);
+
+/* The kernel's page; cached. */
+size_t tm_proc_page_bytes(void);
+
+/* Different in every process image; not secret enough for cryptography. Cached seed, mixed with salt. */
+uint64_t tm_proc_random(uint64_t salt);
+
+/* CPUs this thread may run on, at least 1. */
+unsigned int tm_proc_cpu_count(void);
+
+/* Smallest memory limit of the cgroups (v2 or v1) the process is in; UINT64_MAX: none is known. */
+uint64_t tm_proc_cgroup_limit(void);
+
+/* Clock ticks since boot at which the process started: with the pid a name that is never reused. */
+uint64_t tm_proc_start_time(void);
+
+/* State letter of a thread of this process (R S D T t Z ...), 0 when it is gone. */
+char tm_proc_thread_state(int tid);
+
+struct tm_proc_status {
+	uint64_t vm_bytes;
+	uint64_t vm_peak_bytes;
+	uint64_t rss_bytes;
+	uint64_t rss_peak_bytes;
+	uint64_t rss_anon_bytes;
+	uint64_t rss_file_bytes;
+	uint64_t rss_shmem_bytes;
+	uint64_t locked_bytes;
+	uint64_t swap_bytes;
+	uint64_t threads;
+	uint64_t seccomp; /* 0 none, 1 strict, 2 filter */
+};
+
+/* From /proc/self/status; fields that it lacks are 0. 0 or -errno. */
+int tm_proc_status(struct tm_proc_status *ret_status);
+
+struct tm_proc_rollup {
+	uint64_t rss_bytes;
+	uint64_t pss_bytes;
+	uint64_t anon_bytes;
+	uint64_t anon_huge_bytes;
+	uint64_t lazy_free_bytes;
+	uint64_t private_dirty_bytes;
+};
+
+/* From /proc/self/smaps_rollup: costs the kernel a walk of all pages. 0 or -errno. */
+int tm_proc_rollup(struct tm_proc_rollup *ret_rollup);
+
+/* Name of the running program (comm of the process), at most 15 characters. */
+void tm_proc_name(char *buf, size_t size);
+
+#endif
