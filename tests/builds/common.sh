@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: MIT
+# Sourced by the scripts here: each builds the tree another way, out of tree, in its own directory.
+set -eu
+jobs=$(nproc 2>/dev/null || echo 2)
+
+# configure_here ARGS...: configure in ./b and stand there
+configure_here() {
+	mkdir -p b
+	cd b
+	"$TM_SRC/configure" -q "$@" >configure.log 2>&1 || {
+		cat configure.log
+		exit 1
+	}
+}
+
+# run_suites SUITE...: what tests/run says of this build; ends the script with its status
+run_suites() {
+	TM_BUILD=$PWD exec "$TM_SRC/tests/run" "$@"
+}

@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# needs: aarch64-linux-gnu-gcc qemu-aarch64
+# timeout: 1200
+# 64-bit Arm: everything compiles, and programs run with the library preloaded under qemu.
+. "$TM_SRC/tests/builds/common.sh"
+configure_here --host=aarch64-linux-gnu CXX=aarch64-linux-gnu-g++ --enable-werror \
+	--with-criterion=no --with-libunwind=no
+make -s -j"$jobs" all
+
+# The programs are those whose first lines ask for it.
+mapfile -t programs < <(cd "$TM_SRC" && grep -lE '^/\* cross: yes \*/' tests/preload/*.c)
+[ ${#programs[@]} -gt 0 ] || {
+	echo "no program in tests/preload says 'cross: yes'"
+	exit 1
+}
+passed=0 failed=0 skipped=0
+for source in "${programs[@]}"; do
+	program=${source%.c}
+	make -s "$program"
+	status=0
+	timeout -k 1 120 qemu-aarch64 -L /usr/aarch64-linux-gnu -E LD_PRELOAD="$PWD/libtiermalloc.so" \
+		"$PWD/$program" >log 2>&1 || status=$?
+	case $status in
+	0) passed=$((passed + 1)) ;;
+	77) skipped=$((skipped + 1)) ;;
+	*)
+		failed=$((failed + 1))
+		echo "$program: status $status"
+		cat log
+		;;
+	esac
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ]

@@ -1,0 +1,29 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Every TIERMALLOC_ word in the tree is a known variable, tier or header name."""
+import re
+
+from common import GIVEN, files, finish, read, table
+
+problems = []
+rows = table("tunables")
+known = {"TIERMALLOC_CONF"}
+if rows is None:
+    problems.append("shim/base/tunables.def is missing")
+for row in rows or []:
+    known |= {arg for arg in row if re.fullmatch(r"TIERMALLOC(_[A-Z0-9_]+)?", arg)}
+    known |= {f"TIERMALLOC_{arg.upper()}" for arg in row[:2] if re.fullmatch(r"\w+", arg)}
+public = read("shim/tiermalloc.h")
+known |= set(re.findall(r"\bTIERMALLOC_[A-Z]+\b", public))
+seen = 0
+for name in files(".c", ".h", ".cpp", ".def", ".md", ".sh", ".py", ".1", ".3", ".5", ".7", "quickstart"):
+    if name.startswith(GIVEN) or name == "shim/tiermalloc.h" or name.startswith("tests/lint/"):
+        continue
+    for number, line in enumerate(read(name).split("\n"), 1):
+        if "unknown variable" in line or "not a variable" in line:
+            continue
+        for word in re.findall(r"\bTIERMALLOC_[A-Z][A-Z0-9_]*(?![A-Z0-9_{*])", line):
+            seen += 1
+            if word not in known:
+                problems.append(f"{name}:{number}: '{word}' is in no table")
+finish(problems, seen, "uses")
