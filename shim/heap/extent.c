@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/heap/extent.h"
+
+#include "shim/base/bits.h"
+#include "shim/heap/part.h"
+
+#define TAG_FREE ((uint32_t)1 << 31)
+#define CANDIDATES 8     /* runs looked at per bin, for the lowest address */
+#define ALIGNED_TRIES 64 /* and for a place that satisfies an alignment, over all bins */
+
+/* Bytes the zone grows by; the part's own size up to now, within these. */
+#define STEP_MIN_BYTES TM_UNIT_BYTES
+#define STEP_MAX_BYTES ((size_t)64 << 20)
+
+/* From these sizes on a part is dense enough for huge pages (H58). */
+#define HUGE_FROM_SPAN_BYTES ((size_t)64 << 20)
+#define HUGE_FROM_LARGE_BYTES ((size_t)8 << 20)
+
+struct tm_part_state tm_parts[TM_PART_COUNT];
+
+static uint32_t *tag_at(uint32_t page)
+{
+	return &tm_zone.tags[page];
+}
+
+static void part_reset(struct tm_part_state *ps)
+{
+	for (uint32_t i = 0; i < TM_BIN_LEVELS; i++) {
+		ps->steps[i] = 0;
+		for (uint32_t k = 0; k < TM_BIN_STEPS; k++)
+			ps->bins[i][k] = TM_PAGE_NIL;
+	}
+	ps->levels = 0;
+	ps->free_pages = 0;
+	tm_unit_init(ps);
+	ps->ready = true;
+}
+
+static TM_COLD void part_init(struct tm_part_state *ps)
+{
+	part_reset(ps);
+	ps->lock.rank = TM_RANK_EXTENT;
+	tm_lock_register(&ps->lock);
+}
+
+/*
+ * A thread that vanished in a raw fork may have left this part half changed. What was free then is
+ * abandoned in this process, and memory from before is not reused when it is freed.
+ */
+static TM_COLD void part_abandon(struct tm_part_state *ps)
+{
+	part_reset(ps);
+	ps->trusted = (uint32_t)(__atomic_load_n(&tm_zone.len, __ATOMIC_ACQUIRE) >> TM_PAGE_SHIFT);
+}
+
+struct tm_part_state *tm_extent_lock(enum tm_part part)
+{
+	struct tm_part_state *ps = &tm_parts[part];
+
+	if (TM_UNLIKELY(tm_lock_acquire(&ps->lock) == TM_LOCK_STOLEN))
+		part_abandon(ps);
+	else if (TM_UNLIKELY(!ps->ready))
+		part_init(ps);
+	return ps;
+}
+
+void tm_extent_unlock(struct tm_part_state *ps)
+{
+	tm_lock_release(&ps->lock);
+}
+
+static enum tm_part part_of(const struct tm_part_state *ps)
+{
+	return (enum tm_part)(ps - tm_parts);
+}
+
+/* Bin of a run: runs in one bin differ by less than a sixteenth. */
+static void bin_of(uint32_t pages, uint32_t *ret_level, uint32_t *ret_step)
+{
+	uint32_t log2 = 31 - (uint32_t)__builtin_clz(pages);
+
+	*ret_level = log2 - 4;
+	*ret_step = (pages >> (log2 - 4)) & (TM_BIN_STEPS - 1);
+}
+
+static void run_link(struct tm_part_state *ps, uint32_t page, uint32_t pages)
+{
+	uint32_t level, step, head;
+
+	*tag_at(page) = TAG_FREE | pages;
+	*tag_at(page + pages - 1) = TAG_FREE | pages;
+	if (pages < TM_BIN_STEPS)
+		return;
+	bin_of(pages, &level, &step);
+	head = ps->bins[level][step];
+	*tag_at(page + 1) = head;
+	*tag_at(page + 2) = TM_PAGE_NIL;
+	if (head != TM_PAGE_NIL)
+		*tag_at(head + 2) = page;
+	ps->bins[level][step] = page;
+	ps->steps[level] |= (uint16_t)(1u << step);
+	ps->levels |= 1u << level;
+}
+
+static void run_unlink(struct tm_part_state *ps, uint32_t page, uint32_t pages)
+{
+	uint32_t level, step, next, prev;
+
+	*tag_at(page) = 0;
+	*tag_at(page + pages - 1) = 0;
+	if (pages < TM_BIN_STEPS)
+		return;
+	bin_of(pages, &level, &step);
+	next = *tag_at(page + 1);
+	prev = *tag_at(page + 2);
+	if (next != TM_PAGE_NIL)
+		*tag_at(next + 2) = prev;
+	if (prev != TM_PAGE_NIL) {
+		*tag_at(prev + 1) = next;
+	} else {
+		ps->bins[level][step] = next;
+		if (next == TM_PAGE_NIL) {
+			ps->steps[level] &= (uint16_t) ~(1u << step);
+			if (!ps->steps[level])
+				ps->levels &= ~(1u << level);
+		}
+	}
+}
+
+/* Cut pages at `at` out of the free run that begins at `run`. */
+void tm_extent_carve(struct tm_part_state *ps, uint32_t run, uint32_t at, uint32_t pages)
+{
+	uint32_t run_pages = *tag_at(run) & ~TAG_FREE;
+	uint32_t head = at - run;
+	uint32_t tail = run_pages - head - pages;
+
+	run_unlink(ps, run, run_pages);
+	if (head)
+		run_link(ps, run, head);
+	if (tail)
+		run_link(ps, at + pages, tail);
+	ps->free_pages -= pages;
+}
+
+/* Make pages free, one run with their free neighbours of the same part. */
+void tm_extent_join(struct tm_part_state *ps, uint32_t start, uint32_t pages, uint32_t *ret_run,
+		    uint32_t *ret_pages)
+{
+	uint8_t part = (uint8_t)part_of(ps);
+	uint32_t end = start + pages;
+	uint32_t front =
+		(uint32_t)(__atomic_load_n(&tm_zone.len, __ATOMIC_RELAXED) >> TM_PAGE_SHIFT);
+	uint32_t run = start;
+	uint32_t tag;
+
+	ps->free_pages += pages;
+	if (start > ps->trusted && tm_zone_unit(start - 1)->part == part) {
+		tag = *tag_at(start - 1);
+		if (tag & TAG_FREE) {
+			run -= tag & ~TAG_FREE;
+			run_unlink(ps, run, start - run);
+		}
+	}
+	if (end < front && tm_zone_unit(end)->part == part) {
+		tag = *tag_at(end);
+		if (tag & TAG_FREE) {
+			run_unlink(ps, end, tag & ~TAG_FREE);
+			end += tag & ~TAG_FREE;
+		}
+	}
+	run_link(ps, run, end - run);
+	*ret_run = run;
+	*ret_pages = end - run;
+}
+
+/* Where in the run a block could start; TM_PAGE_NIL if it doesn't fit. */
+static uint32_t place_in(uint32_t run, uint32_t pages, uint32_t align)
+{
+	uint32_t run_pages = *tag_at(run) & ~TAG_FREE;
+	/* the zone's base is a multiple of 2 MiB only: larger alignments count from address 0 */
+	uint64_t base = tm_zone.base >> TM_PAGE_SHIFT;
+	uint64_t at = (base + run + align - 1) & ~(uint64_t)(align - 1);
+	uint64_t skip = at - base - run;
+
+	if (skip + pages > run_pages)
+		return TM_PAGE_NIL;
+	return run + (uint32_t)skip;
+}
+
+struct found {
+	uint32_t run;
+	uint32_t at;
+};
+
+static void look_in_bin(uint32_t head, uint32_t pages, uint32_t align, int limit,
+			struct found *best)
+{
+	for (uint32_t run = head; run != TM_PAGE_NIL && limit; run = *tag_at(run + 1), limit--) {
+		uint32_t at;
+
+		if (run > best->run)
+			continue;
+		at = place_in(run, pages, align);
+		if (at != TM_PAGE_NIL)
+			*best = (struct found){run, at};
+	}
+}
+
+/* The first non-empty bin at or above (level, step). */
+static bool next_bin(const struct tm_part_state *ps, uint32_t *level, uint32_t *step)
+{
+	uint32_t in_level = *step < TM_BIN_STEPS ? ps->steps[*level] & (0xffffu << *step) : 0;
+
+	if (!in_level) {
+		uint32_t above =
+			*level + 1 < TM_BIN_LEVELS ? ps->levels & (~0u << (*level + 1)) : 0;
+
+		if (!above)
+			return false;
+		*level = (uint32_t)__builtin_ctz(above);
+		in_level = ps->steps[*level];
+	}
+	*step = (uint32_t)__builtin_ctz(in_level);
+	return true;
+}
+
+static bool find(const struct tm_part_state *ps, uint32_t pages, uint32_t align, struct found *best)
+{
+	uint32_t least = pages < TM_BIN_STEPS ? TM_BIN_STEPS : pages;
+	uint32_t level, step;
+	int tries = align > 1 ? ALIGNED_TRIES : 2 * CANDIDATES;
+
+	best->run = TM_PAGE_NIL;
+	bin_of(least, &level, &step);
+	for (; tries > 0 && next_bin(ps, &level, &step); step++, tries -= CANDIDATES) {
+		look_in_bin(ps->bins[level][step], pages, align, CANDIDATES, best);
+		if (best->run != TM_PAGE_NIL)
+			return true;
+	}
+	/* every run from here on fits wherever it begins */
+	bin_of(least + align - 1 + (least + align - 1) / TM_BIN_STEPS, &level, &step);
+	if (!next_bin(ps, &level, &step))
+		return false;
+	look_in_bin(ps->bins[level][step], pages, align, CANDIDATES, best);
+	return best->run != TM_PAGE_NIL;
+}
+
+static void advise(enum tm_part part, uint32_t page, size_t bytes, size_t part_bytes)
+{
+	size_t from = part == TM_PART_SPAN ? HUGE_FROM_SPAN_BYTES : HUGE_FROM_LARGE_BYTES;
+	void *addr = tm_zone_page_addr(page);
+
+	if (tm_zone.huge == TM_HUGE_NEVER)
+		return;
+	if (part_bytes >= from) {
+		if (tm_zone.os->hugepage(addr, bytes))
+			return;
+		for (size_t i = 0; i < bytes / TM_UNIT_BYTES; i++)
+			tm_zone_unit(page)[i].flags |= TM_UNIT_HUGE;
+	} else if (tm_zone.huge == TM_HUGE_ALWAYS) {
+		(void)tm_zone.os->nohugepage(addr, bytes);
+	}
+}
+
+/* Free pages that end at the front, if the part's run is the last thing in the zone. */
+static uint32_t free_at_front(const struct tm_part_state *ps)
+{
+	uint32_t front =
+		(uint32_t)(__atomic_load_n(&tm_zone.len, __ATOMIC_RELAXED) >> TM_PAGE_SHIFT);
+
+	if (front <= ps->trusted || tm_zone_unit(front - 1)->part != part_of(ps))
+		return 0;
+	return *tag_at(front - 1) & TAG_FREE ? *tag_at(front - 1) & ~TAG_FREE : 0;
+}
+
+static bool grow(struct tm_part_state *ps, uint32_t pages, uint32_t align)
+{
+	size_t mask = TM_UNIT_BYTES - 1;
+	size_t more = (size_t)pages + (align > TM_UNIT_PAGES ? align - TM_UNIT_PAGES : 0);
+	size_t have = align <= TM_GRANULE_PAGES ? free_at_front(ps) & ~(TM_GRANULE_PAGES - 1) : 0;
+	size_t need, want, got;
+	uint32_t page, run, run_pages;
+
+	have = have < more ? have : 0;
+	need = (((more - have) << TM_PAGE_SHIFT) + mask) & ~mask;
+	want = tm_bits_clamp((size_t)ps->mapped_pages << TM_PAGE_SHIFT, STEP_MIN_BYTES,
+			     STEP_MAX_BYTES) &
+	       ~mask;
+	got = tm_zone_step(part_of(ps), need, want, &page);
+	if (!got)
+		return false;
+	ps->mapped_pages += got >> TM_PAGE_SHIFT;
+	ps->zone_steps++;
+	advise(part_of(ps), page, got, (size_t)ps->mapped_pages << TM_PAGE_SHIFT);
+	tm_extent_join(ps, page, (uint32_t)(got >> TM_PAGE_SHIFT), &run, &run_pages);
+	return true;
+}
+
+static bool find_or_grow(struct tm_part_state *ps, size_t pages, size_t align,
+			 struct found *ret_found)
+{
+	size_t zone_pages = tm_zone.limit >> TM_PAGE_SHIFT;
+
+	if (pages > zone_pages || align > zone_pages || pages + align > zone_pages)
+		return false;
+	if (find(ps, (uint32_t)pages, (uint32_t)align, ret_found))
+		return true;
+	/* another thread's mapping may get between the free end of the part and the new step: twice */
+	for (int i = 0; i < 2; i++)
+		if (grow(ps, (uint32_t)pages, (uint32_t)align) &&
+		    find(ps, (uint32_t)pages, (uint32_t)align, ret_found))
+			return true;
+	return false;
+}
+
+static uint32_t take(struct tm_part_state *ps, size_t pages, size_t align)
+{
+	struct found f;
+
+	if (!find_or_grow(ps, pages, align, &f))
+		return TM_PAGE_NIL;
+	tm_extent_carve(ps, f.run, f.at, (uint32_t)pages);
+	ps->takes++;
+	return f.at;
+}
+
+void *tm_extent_take(enum tm_part part, size_t pages, size_t align_pages)
+{
+	struct tm_part_state *ps = tm_extent_lock(part);
+	uint32_t at = take(ps, pages, align_pages);
+
+	if (at != TM_PAGE_NIL)
+		tm_unit_take(ps, at, (uint32_t)pages);
+	tm_extent_unlock(ps);
+	return at == TM_PAGE_NIL ? NULL : tm_zone_page_addr(at);
+}
+
+/* Write zeros where a page of [from, to) of the unit may hold something. */
+static void zero_unit(const struct tm_unit *u, uint32_t page, uint32_t from, uint32_t to)
+{
+	char *base = tm_zone_page_addr(page & ~(TM_UNIT_PAGES - 1));
+	uint32_t end = to < u->fresh ? to : u->fresh;
+
+	while (from < end) {
+		uint32_t stop = (from | (TM_GRANULE_PAGES - 1)) + 1;
+
+		stop = stop < end ? stop : end;
+		if (u->touched >> (from / TM_GRANULE_PAGES) & 1)
+			__builtin_memset(base + ((size_t)from << TM_PAGE_SHIFT), 0,
+					 (size_t)(stop - from) << TM_PAGE_SHIFT);
+		from = stop;
+	}
+}
+
+void *tm_extent_take_zero(enum tm_part part, size_t pages, size_t align_pages)
+{
+	struct tm_part_state *ps = tm_extent_lock(part);
+	uint32_t at = take(ps, pages, align_pages);
+	struct tm_unit edge[2];
+	uint32_t first, last, end;
+
+	if (at == TM_PAGE_NIL) {
+		tm_extent_unlock(ps);
+		return NULL;
+	}
+	/*
+	 * What was resident must be known from before the take. The inner units belong to the block
+	 * alone, so their words stay as they are until it has been zeroed without the lock.
+	 */
+	end = at + (uint32_t)pages;
+	first = at / TM_UNIT_PAGES;
+	last = (end - 1) / TM_UNIT_PAGES;
+	edge[0] = tm_zone.units[first];
+	edge[1] = tm_zone.units[last];
+	tm_unit_take_edges(ps, at, (uint32_t)pages);
+	tm_extent_unlock(ps);
+
+	for (uint32_t i = first; i <= last; i++) {
+		struct tm_unit *u = &tm_zone.units[i];
+		uint32_t base = i * TM_UNIT_PAGES;
+
+		zero_unit(i == first  ? &edge[0]
+			  : i == last ? &edge[1]
+				      : u,
+			  base, i == first ? at - base : 0, i == last ? end - base : TM_UNIT_PAGES);
+		if (i != first && i != last) {
+			u->touched = UINT32_MAX;
+			u->fresh = (uint16_t)TM_UNIT_PAGES;
+		}
+	}
+	return tm_zone_page_addr(at);
+}
+
+bool tm_extent_take_at(enum tm_part part, void *start, size_t pages)
+{
+	struct tm_part_state *ps;
+	uint32_t at = tm_zone_page(start);
+	bool ok = false;
+
+	if (!tm_zone_contains(start) || tm_zone_unit(at)->part != part)
+		return false;
+	ps = tm_extent_lock(part);
+	if (at >= ps->trusted && (*tag_at(at) & TAG_FREE) && (*tag_at(at) & ~TAG_FREE) >= pages) {
+		tm_extent_carve(ps, at, at, (uint32_t)pages);
+		tm_unit_take(ps, at, (uint32_t)pages);
+		ok = true;
+	}
+	tm_extent_unlock(ps);
+	return ok;
+}
+
+void tm_extent_give(enum tm_part part, void *start, size_t pages)
+{
+	struct tm_part_state *ps = tm_extent_lock(part);
+	uint32_t at = tm_zone_page(start);
+	uint32_t run, run_pages;
+
+	if (at >= ps->trusted) {
+		tm_extent_join(ps, at, (uint32_t)pages, &run, &run_pages);
+		tm_unit_give(ps, at, (uint32_t)pages, run, run_pages);
+		ps->gives++;
+	}
+	tm_extent_unlock(ps);
+}
+
+void tm_extent_stats(enum tm_part part, struct tm_part_stats *ret_stats)
+{
+	struct tm_part_state *ps = tm_extent_lock(part);
+
+	*ret_stats = (struct tm_part_stats){
+		.mapped_bytes = ps->mapped_pages << TM_PAGE_SHIFT,
+		.free_bytes = ps->free_pages << TM_PAGE_SHIFT,
+		.retained_bytes = (size_t)ps->whole.count << TM_UNIT_SHIFT,
+		.sparse_bytes = (size_t)ps->sparse_granules << TM_GRANULE_SHIFT,
+		.purged_bytes = ps->purged_pages << TM_PAGE_SHIFT,
+		.takes = ps->takes,
+		.gives = ps->gives,
+		.steps = ps->zone_steps,
+	};
+	tm_extent_unlock(ps);
+}
+
+void tm_extent_clear(void)
+{
+	for (int i = 0; i < TM_PART_COUNT; i++) {
+		struct tm_lock lock = tm_parts[i].lock;
+
+		tm_parts[i] = (struct tm_part_state){.lock = lock};
+		part_reset(&tm_parts[i]);
+	}
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * granule: what is known about each 64 KiB of the zone. One flat array of 64-byte entries, indexed
+ * by (address - zone base) >> 16, is the page map: a free costs one compare, one shift, one load.
+ *
+ * Owns nothing; zone.c maps the array. The front part is common to all kinds; the union belongs to
+ * spans (span.c) or to the head granule of a large block (large.c, grow.c). Large blocks are at
+ * least 64 KiB long, so a granule holds at most one block start.
+ *
+ * Invariant: entries of memory that nobody owns have owner == TM_OWNER_NONE; so have the entries
+ * of a large block past its head. Checker: tm_large_check.
+ */
+#ifndef TM_HEAP_GRANULE_H
+#define TM_HEAP_GRANULE_H
+
+#include "shim/base/attrs.h"
+
+/* Values of owner that are no heap: heaps are 8 KiB aligned and put their own bits into the low 13. */
+#define TM_OWNER_NONE ((uintptr_t)0)
+#define TM_OWNER_LARGE ((uintptr_t)2)
+
+/* Where a large block's memory comes from, and so how it is resized and freed. */
+enum tm_large_flag {
+	TM_LARGE_GROW = 1, /* own address range with room to grow (grow.c) */
+};
+
+struct tm_granule {
+	uintptr_t owner; /* [atomic] who frees into this granule */
+	uint32_t recip;
+	uint16_t list_offset;
+	uint8_t kind;
+	uint8_t klass;
+	uint8_t *side;
+	union {
+		struct {               /* [span.c] */
+			uint32_t head; /* granule index of the span's first granule */
+			uint16_t nslots;
+			uint16_t carved;
+			uint16_t granules;
+			uint16_t mark;
+			uint32_t next;
+			uint32_t prev;
+			void *parked;
+		};
+		struct {                    /* [large.c], written by the owner of the block */
+			uint32_t page;      /* page number of the block's start in the zone */
+			uint16_t flags;     /* enum tm_large_flag */
+			uint16_t part;      /* enum tm_part */
+			uint64_t pages;     /* bytes of the block >> 12 */
+			uint64_t requested; /* bytes asked for */
+			uint64_t account;   /* [account.c] side entry of the block */
+			uint32_t range;     /* grow.c: index of the address range */
+		} large;
+	};
+};
+
+_Static_assert(sizeof(struct tm_granule) == TM_CACHE_LINE, "a granule is one cache line");
+
+TM_INLINE uintptr_t tm_granule_owner(const struct tm_granule *g)
+{
+	return __atomic_load_n(&g->owner, __ATOMIC_RELAXED);
+}
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/heap/large.h"
+
+#include <errno.h>
+
+#include "shim/heap/extent.h"
+
+/* Shorter blocks could begin in one granule. */
+#define LEAST_PAGES TM_GRANULE_PAGES
+
+static size_t pages_of(size_t bytes)
+{
+	size_t pages = (bytes + TM_PAGE_BYTES - 1) >> TM_PAGE_SHIFT;
+
+	return pages < LEAST_PAGES ? LEAST_PAGES : pages;
+}
+
+static void publish(void *p, size_t bytes, size_t pages, uint16_t part, uint16_t flags)
+{
+	struct tm_granule *g = tm_zone_granule(p);
+
+	g->large.page = tm_zone_page(p);
+	g->large.flags = flags;
+	g->large.part = part;
+	g->large.pages = pages;
+	g->large.requested = bytes;
+	/* release: who finds the owner finds the rest */
+	__atomic_store_n(&g->owner, TM_OWNER_LARGE, __ATOMIC_RELEASE);
+}
+
+void *tm_large_alloc(size_t bytes, size_t align, enum tm_fill fill)
+{
+	size_t pages, align_pages;
+	void *p;
+
+	if (bytes > PTRDIFF_MAX || align > PTRDIFF_MAX)
+		return NULL;
+	pages = pages_of(bytes);
+	align_pages = align > TM_PAGE_BYTES ? align >> TM_PAGE_SHIFT : 1;
+	if (fill == TM_FILL_ZERO)
+		p = tm_extent_take_zero(TM_PART_LARGE, pages, align_pages);
+	else
+		p = tm_extent_take(TM_PART_LARGE, pages, align_pages);
+	if (p)
+		publish(p, bytes, pages, TM_PART_LARGE, 0);
+	return p;
+}
+
+/* Claim the block for freeing; a second free of it, or one of an interior pointer, fails. */
+static int claim(void *p, struct tm_granule *g)
+{
+	uintptr_t owner = TM_OWNER_LARGE;
+
+	if (!tm_large_starts_at(p, g))
+		return -EINVAL;
+	/* acquire: the block's words are read after it */
+	if (!__atomic_compare_exchange_n(&g->owner, &owner, TM_OWNER_NONE, false, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED))
+		return -EINVAL;
+	return 0;
+}
+
+int tm_large_free(void *p, struct tm_granule *g)
+{
+	int err = claim(p, g);
+
+	if (err)
+		return err;
+	tm_extent_give((enum tm_part)g->large.part, p, (size_t)g->large.pages);
+	return 0;
+}
+
+/* Shrink, or take what follows if it is free. */
+static bool resize_in_place(void *p, struct tm_granule *g, size_t pages)
+{
+	enum tm_part part = (enum tm_part)g->large.part;
+	size_t old = (size_t)g->large.pages;
+
+	if (pages < old)
+		tm_extent_give(part, (char *)p + (pages << TM_PAGE_SHIFT), old - pages);
+	else if (pages > old &&
+		 !tm_extent_take_at(part, (char *)p + (old << TM_PAGE_SHIFT), pages - old))
+		return false;
+	g->large.pages = pages;
+	return true;
+}
+
+void *tm_large_resize(void *p, struct tm_granule *g, size_t bytes)
+{
+	size_t old_bytes;
+	void *to;
+
+	if (bytes > PTRDIFF_MAX)
+		return NULL;
+	if (resize_in_place(p, g, pages_of(bytes))) {
+		g->large.requested = bytes;
+		return p;
+	}
+	to = tm_large_alloc(bytes, 0, TM_FILL_ANY);
+	if (!to)
+		return NULL;
+	old_bytes = tm_large_usable(g);
+	__builtin_memcpy(to, p, old_bytes < bytes ? old_bytes : bytes);
+	(void)tm_large_free(p, g);
+	return to;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * large: blocks above 64 KiB, in whole 4 KiB pages, anywhere in their part. What is known about a
+ * block stands in the granule of its first page. Steady churn takes and gives the same memory
+ * without a system call; freed memory goes back later (purge.c), never here.
+ *
+ * Any thread may call; blocks are found, resized and freed by whoever holds the pointer. Takes the
+ * part's lock through extent.c. Does not set errno.
+ */
+#ifndef TM_HEAP_LARGE_H
+#define TM_HEAP_LARGE_H
+
+#include "shim/heap/zone.h"
+
+enum tm_fill {
+	TM_FILL_ANY,  /* whatever was there */
+	TM_FILL_ZERO, /* calloc; pages known to be zero are not written */
+};
+
+/*
+ * A block of at least bytes, aligned to align (a power of two, or 0). Blocks of 64 KiB and less get
+ * 64 KiB. NULL past PTRDIFF_MAX, or when no memory can be had after giving all free memory back.
+ */
+void *tm_large_alloc(size_t bytes, size_t align, enum tm_fill fill);
+
+/* 0, or -EINVAL when p is not the start of a block, or no longer: nothing is done then. */
+int tm_large_free(void *p, struct tm_granule *g);
+
+/*
+ * Resize: in place, moved or copied. NULL: no memory, the old block is kept. May leave a block
+ * of bytes below 64 KiB in 64 KiB.
+ */
+void *tm_large_resize(void *p, struct tm_granule *g, size_t bytes);
+
+TM_INLINE size_t tm_large_usable(const struct tm_granule *g)
+{
+	return (size_t)g->large.pages << TM_PAGE_SHIFT;
+}
+
+TM_INLINE bool tm_large_starts_at(const void *p, const struct tm_granule *g)
+{
+	return tm_granule_owner(g) == TM_OWNER_LARGE &&
+	       (uintptr_t)p == tm_zone.base + ((uintptr_t)g->large.page << TM_PAGE_SHIFT);
+}
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * part: the state of one part, shared by extent.c (runs and bins), unit.c (what is resident) and
+ * purge.c (what goes back), and by nobody else. Everything is under the part's lock.
+ */
+#ifndef TM_HEAP_PART_H
+#define TM_HEAP_PART_H
+
+#include "shim/heap/extent.h"
+#include "shim/heap/zone.h"
+#include "shim/os/lock.h"
+
+#define TM_BIN_STEPS 16u  /* bins per power of two; also the shortest run that is binned */
+#define TM_BIN_LEVELS 26u /* runs of up to 2^28 pages, the whole zone */
+#define TM_PAGE_NIL ((uint32_t)0x7fffffff)
+#define TM_UNIT_NIL UINT32_MAX
+
+struct tm_unit_list {
+	uint32_t first;
+	uint32_t last;
+	uint32_t count;
+};
+
+struct tm_part_state {
+	struct tm_lock lock;
+	bool ready;       /* the lists are initialised */
+	uint32_t levels;  /* bit: the level has a non-empty bin */
+	uint32_t trusted; /* pages below were abandoned with a vanished thread's half-done work */
+	uint16_t steps[TM_BIN_LEVELS]; /* bit: the bin is not empty */
+	uint32_t bins[TM_BIN_LEVELS][TM_BIN_STEPS];
+
+	struct tm_unit_list whole;  /* wholly free, maybe resident: oldest first */
+	struct tm_unit_list sparse; /* partly free, some free granules maybe resident */
+	uint32_t sparse_granules;   /* of the units of that list */
+	uint32_t whole_low;         /* fewest in `whole` since purge.c looked last */
+	uint32_t tick;              /* purge.c's count of ticks */
+
+	uint64_t mapped_pages;
+	uint64_t free_pages;
+	uint64_t purged_pages;
+	uint64_t takes;
+	uint64_t gives;
+	uint64_t zone_steps;
+} TM_ALIGNED(TM_CACHE_LINE);
+
+extern struct tm_part_state tm_parts[TM_PART_COUNT];
+
+/* extent.c */
+struct tm_part_state *tm_extent_lock(enum tm_part part);
+void tm_extent_unlock(struct tm_part_state *ps);
+void tm_extent_run_at(uint32_t page, uint32_t *ret_start, uint32_t *ret_pages);
+void tm_extent_carve(struct tm_part_state *ps, uint32_t run, uint32_t at, uint32_t pages);
+void tm_extent_join(struct tm_part_state *ps, uint32_t start, uint32_t pages, uint32_t *ret_run,
+		    uint32_t *ret_pages);
+
+/* unit.c */
+void tm_unit_init(struct tm_part_state *ps);
+void tm_unit_take(struct tm_part_state *ps, uint32_t page, uint32_t pages);
+void tm_unit_take_edges(struct tm_part_state *ps, uint32_t page, uint32_t pages);
+void tm_unit_unlist(struct tm_part_state *ps, uint32_t at);
+void tm_unit_enlist(struct tm_part_state *ps, uint32_t at);
+void tm_unit_give(struct tm_part_state *ps, uint32_t page, uint32_t pages, uint32_t run,
+		  uint32_t run_pages);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * unit: which memory may be resident, per 2 MiB. Called by extent.c and purge.c under the part's
+ * lock, calls nothing. See struct tm_unit and part.h.
+ */
+#include "shim/heap/part.h"
+
+#define ALL_GRANULES UINT32_MAX
+
+static void list_remove(struct tm_unit_list *list, uint32_t at)
+{
+	struct tm_unit *u = &tm_zone.units[at];
+
+	if (u->prev == TM_UNIT_NIL)
+		list->first = u->next;
+	else
+		tm_zone.units[u->prev].next = u->next;
+	if (u->next == TM_UNIT_NIL)
+		list->last = u->prev;
+	else
+		tm_zone.units[u->next].prev = u->prev;
+	list->count--;
+	u->flags &= (uint8_t)~TM_UNIT_LISTED;
+}
+
+static void list_append(struct tm_unit_list *list, uint32_t at)
+{
+	struct tm_unit *u = &tm_zone.units[at];
+
+	u->prev = list->last;
+	u->next = TM_UNIT_NIL;
+	if (list->last == TM_UNIT_NIL)
+		list->first = at;
+	else
+		tm_zone.units[list->last].next = at;
+	list->last = at;
+	list->count++;
+	u->flags |= TM_UNIT_LISTED;
+}
+
+/* Take a unit off its list before its masks change. */
+void tm_unit_unlist(struct tm_part_state *ps, uint32_t at)
+{
+	struct tm_unit *u = &tm_zone.units[at];
+
+	if (!(u->flags & TM_UNIT_LISTED))
+		return;
+	if (u->used == 0) {
+		list_remove(&ps->whole, at);
+		if (ps->whole.count < ps->whole_low)
+			ps->whole_low = ps->whole.count;
+	} else {
+		ps->sparse_granules -= (uint32_t)__builtin_popcount(u->touched & ~u->used);
+		list_remove(&ps->sparse, at);
+	}
+}
+
+/* Put it onto the list where it belongs now, as the youngest. */
+void tm_unit_enlist(struct tm_part_state *ps, uint32_t at)
+{
+	struct tm_unit *u = &tm_zone.units[at];
+	uint32_t idle = u->touched & ~u->used;
+
+	if (!idle || (u->flags & TM_UNIT_KEPT))
+		return;
+	u->tick = ps->tick;
+	if (u->used == 0) {
+		list_append(&ps->whole, at);
+	} else {
+		ps->sparse_granules += (uint32_t)__builtin_popcount(idle);
+		list_append(&ps->sparse, at);
+	}
+}
+
+/* Granules from..to-1 of a unit; from < to <= 32. */
+static uint32_t granule_mask(uint32_t from, uint32_t to)
+{
+	return (ALL_GRANULES << from) & (ALL_GRANULES >> (TM_UNIT_GRANULES - to));
+}
+
+void tm_unit_init(struct tm_part_state *ps)
+{
+	ps->whole = (struct tm_unit_list){TM_UNIT_NIL, TM_UNIT_NIL, 0};
+	ps->sparse = ps->whole;
+	ps->sparse_granules = 0;
+	ps->whole_low = 0;
+}
+
+enum touch {
+	TOUCH_ALL,
+	TOUCH_EDGES, /* the first and the last unit only */
+};
+
+static void take(struct tm_part_state *ps, uint32_t page, uint32_t pages, enum touch touch)
+{
+	uint32_t end = page + pages;
+	uint32_t first = page / TM_UNIT_PAGES;
+	uint32_t last = (end - 1) / TM_UNIT_PAGES;
+
+	for (uint32_t at = first; at <= last; at++) {
+		struct tm_unit *u = &tm_zone.units[at];
+		uint32_t base = at * TM_UNIT_PAGES;
+		uint32_t from = at == first ? page - base : 0;
+		uint32_t to = at == last ? end - base : TM_UNIT_PAGES;
+		uint32_t mask = granule_mask(from / TM_GRANULE_PAGES,
+					     (to + TM_GRANULE_PAGES - 1) / TM_GRANULE_PAGES);
+
+		tm_unit_unlist(ps, at);
+		u->used |= mask;
+		u->flags &= (uint8_t)~TM_UNIT_KEPT;
+		if (touch == TOUCH_ALL || at == first || at == last) {
+			u->touched |= mask;
+			if (u->fresh < to)
+				u->fresh = (uint16_t)to;
+		}
+		tm_unit_enlist(ps, at);
+	}
+}
+
+/* Pages are handed out, and may be written from now on. */
+void tm_unit_take(struct tm_part_state *ps, uint32_t page, uint32_t pages)
+{
+	take(ps, page, pages, TOUCH_ALL);
+}
+
+/* The same, but what is known of the inner units stays for tm_extent_take_zero to see. */
+void tm_unit_take_edges(struct tm_part_state *ps, uint32_t page, uint32_t pages)
+{
+	take(ps, page, pages, TOUCH_EDGES);
+}
+
+/* Pages were given back and now belong to the free run: granules that it covers are free. */
+void tm_unit_give(struct tm_part_state *ps, uint32_t page, uint32_t pages, uint32_t run,
+		  uint32_t run_pages)
+{
+	uint32_t first = page & ~(TM_GRANULE_PAGES - 1);
+	uint32_t last = (page + pages + TM_GRANULE_PAGES - 1) & ~(TM_GRANULE_PAGES - 1);
+
+	if (first < run)
+		first += TM_GRANULE_PAGES;
+	if (last > run + run_pages)
+		last -= TM_GRANULE_PAGES;
+	while (first < last) {
+		uint32_t at = first / TM_UNIT_PAGES;
+		struct tm_unit *u = &tm_zone.units[at];
+		uint32_t base = at * TM_UNIT_PAGES;
+		uint32_t to = last - base < TM_UNIT_PAGES ? last - base : TM_UNIT_PAGES;
+
+		tm_unit_unlist(ps, at);
+		u->used &= ~granule_mask((first - base) / TM_GRANULE_PAGES, to / TM_GRANULE_PAGES);
+		tm_unit_enlist(ps, at);
+		first = base + TM_UNIT_PAGES;
+	}
+}

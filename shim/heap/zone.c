@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/heap/zone.h"
+
+#include <errno.h>
+
+#include "shim/base/bits.h"
+#include "shim/os/lock.h"
+#include "shim/os/mem.h"
+#include "shim/os/sys.h"
+
+#define ZONE_PROT (PROT_READ | PROT_WRITE)
+#define TABLE_STEP ((size_t)64 << 20) /* zone bytes covered by one growth of the tables, at least */
+#define TABLE_GRAIN ((size_t)64 << 10) /* the largest kernel page size there is */
+#define TABLE_GAP ((size_t)1 << 30)
+#define TABLES_BELOW (3 * TABLE_GAP) /* granules, tags, units: a gap each, for a zone of 1 TiB */
+
+const struct tm_zone_os tm_zone_os_real = {
+	.map_at = tm_mem_map_at,
+	.map_fixed = tm_mem_map_fixed,
+	.unmap = tm_mem_unmap,
+	.dontneed = tm_mem_dontneed,
+	.hugepage = tm_mem_hugepage,
+	.nohugepage = tm_mem_nohugepage,
+	.remap = tm_mem_remap,
+	.extend = tm_mem_extend,
+};
+
+struct tm_zone tm_zone = {.os = &tm_zone_os_real};
+
+/* The front, under its own lock. */
+static struct {
+	struct tm_lock lock;
+	size_t front;   /* bytes; tm_zone.len is its published copy */
+	size_t covered; /* zone bytes that the tables cover */
+	bool repair;    /* the last holder vanished: a table may be mapped further than noted */
+} front = {.lock = TM_LOCK_INIT(TM_RANK_ZONE)};
+
+static void front_lock(void)
+{
+	if (tm_lock_acquire(&front.lock) == TM_LOCK_STOLEN)
+		front.repair = true;
+}
+
+static int map_table(void *table, size_t old_bytes, size_t new_bytes)
+{
+	char *from = (char *)table + tm_bits_align_up(old_bytes, TABLE_GRAIN);
+	char *to = (char *)table + tm_bits_align_up(new_bytes, TABLE_GRAIN);
+	int err;
+
+	if (from >= to)
+		return 0;
+	err = tm_zone.os->map_at(from, (size_t)(to - from), ZONE_PROT);
+	/* what is there after a thief took the lock is what the vanished thread had mapped */
+	if (err == -EEXIST && front.repair)
+		err = tm_zone.os->map_fixed(from, (size_t)(to - from), ZONE_PROT);
+	return err;
+}
+
+/* Table bytes for so many zone bytes. */
+static size_t granules_bytes(size_t zone_bytes)
+{
+	return (zone_bytes >> TM_GRANULE_SHIFT) * sizeof(struct tm_granule);
+}
+
+static size_t tags_bytes(size_t zone_bytes)
+{
+	return (zone_bytes >> TM_PAGE_SHIFT) * sizeof(uint32_t);
+}
+
+static size_t units_bytes(size_t zone_bytes)
+{
+	return (zone_bytes >> TM_UNIT_SHIFT) * sizeof(struct tm_unit);
+}
+
+/*
+ * Extend the tables to cover so many zone bytes. When the second or third table fails, the first
+ * stays mapped: it is unmapped again so that the next try finds the same state.
+ */
+static int cover(size_t bytes)
+{
+	size_t old = front.covered;
+	size_t want;
+	int err;
+
+	if (bytes <= old)
+		return 0;
+	want = tm_bits_min(tm_bits_align_up(bytes + bytes / 8, TABLE_STEP), tm_zone.limit);
+	err = map_table(tm_zone.granules, granules_bytes(old), granules_bytes(want));
+	if (err)
+		return err;
+	err = map_table(tm_zone.tags, tags_bytes(old), tags_bytes(want));
+	if (!err) {
+		err = map_table(tm_zone.units, units_bytes(old), units_bytes(want));
+		if (!err) {
+			front.covered = want;
+			front.repair = false;
+			return 0;
+		}
+		(void)tm_zone.os->unmap((char *)tm_zone.tags +
+						tm_bits_align_up(tags_bytes(old), TABLE_GRAIN),
+					tm_bits_align_up(tags_bytes(want), TABLE_GRAIN) -
+						tm_bits_align_up(tags_bytes(old), TABLE_GRAIN));
+	}
+	(void)tm_zone.os->unmap((char *)tm_zone.granules +
+					tm_bits_align_up(granules_bytes(old), TABLE_GRAIN),
+				tm_bits_align_up(granules_bytes(want), TABLE_GRAIN) -
+					tm_bits_align_up(granules_bytes(old), TABLE_GRAIN));
+	return err;
+}
+
+/*
+ * Windows to try, in 64ths of the address space. The first lies above the shadow memory of the
+ * address sanitizer and below the place where mmap starts when the stack is unlimited (a third), far
+ * from the program, its heap and the usual mmap area. The others serve tools that lend a smaller
+ * address space, such as valgrind, and the thread sanitizer, which knows only its own ranges.
+ */
+struct window {
+	uint64_t low;
+	uint64_t high;
+	size_t bytes;
+};
+
+static unsigned address_bits(void)
+{
+	uintptr_t stack = (uintptr_t)__builtin_frame_address(0);
+	unsigned bits = 64 - (unsigned)__builtin_clzl(stack);
+
+	return bits < 39 ? 47 : bits > 48 ? 48 : bits;
+}
+
+static int try_window(const struct window *w)
+{
+	uint64_t room = (w->high - w->low - w->bytes - TABLES_BELOW) >> TM_UNIT_SHIFT;
+	uint64_t random = 0;
+	int err = -ENOMEM;
+
+	for (int attempt = 0; attempt < 4; attempt++) {
+		/* short reads leave zeros: a guessable zone is better than none */
+		(void)tm_sys_getrandom(&random, sizeof(random), 1 /* GRND_NONBLOCK */);
+		tm_zone.base =
+			(uintptr_t)(w->low + TABLES_BELOW + ((random % room) << TM_UNIT_SHIFT));
+		tm_zone.granules = (struct tm_granule *)(tm_zone.base - 3 * TABLE_GAP);
+		tm_zone.tags = (uint32_t *)(tm_zone.base - 2 * TABLE_GAP);
+		tm_zone.units = (struct tm_unit *)(tm_zone.base - TABLE_GAP);
+		tm_zone.limit = w->bytes;
+		front.front = 0;
+		front.covered = 0;
+		err = cover(TM_UNIT_BYTES);
+		if (err != -EEXIST)
+			break;
+	}
+	return err;
+}
+
+int tm_zone_init(void)
+{
+	uint64_t part = (uint64_t)1 << (address_bits() - 6);
+	const struct window windows[] = {
+		{11 * part, 20 * part, tm_bits_min((size_t)1 << 40, 4 * part)},
+		{(uint64_t)1 << 40, (uint64_t)8 << 40, (size_t)1 << 40},
+		{(uint64_t)64 << 30, (uint64_t)120 << 30, (size_t)32 << 30},
+	};
+	size_t first = 0;
+
+	tm_lock_register(&front.lock);
+#ifdef __SANITIZE_THREAD__
+	first = 2;
+#endif
+	for (size_t i = first; i < TM_ARRAY_LEN(windows); i++)
+		if (try_window(&windows[i]) == 0)
+			return 0;
+	tm_zone.base = 0;
+	tm_zone.limit = 0;
+	return -ENOMEM;
+}
+
+void tm_zone_clear(void)
+{
+	if (!tm_zone.limit)
+		return;
+	(void)tm_mem_unmap((void *)tm_zone.base, tm_zone.limit);
+	(void)tm_mem_unmap(tm_zone.granules, TABLES_BELOW);
+	tm_zone = (struct tm_zone){.os = tm_zone.os, .huge = tm_zone.huge};
+	front.front = 0;
+	front.covered = 0;
+}
+
+static void mark_units(size_t from, size_t bytes, uint8_t part)
+{
+	struct tm_unit *u = tm_zone.units + (from >> TM_UNIT_SHIFT);
+
+	for (size_t n = bytes >> TM_UNIT_SHIFT; n; n--, u++)
+		u->part = part;
+}
+
+static void advance(size_t bytes, uint8_t part)
+{
+	mark_units(front.front, bytes, part);
+	front.front += bytes;
+	/* release: the tables' mappings and the units' parts come first */
+	__atomic_store_n(&tm_zone.len, front.front, __ATOMIC_RELEASE);
+}
+
+/* Somebody else's mapping is in the way: give those addresses up, more at every collision. */
+static int skip(size_t *step)
+{
+	size_t bytes = tm_bits_min(*step, tm_zone.limit - front.front);
+
+	*step *= 2;
+	if (!bytes || cover(front.front + bytes))
+		return -ENOMEM;
+	advance(bytes, TM_PART_FOREIGN);
+	return 0;
+}
+
+static size_t step_locked(enum tm_part part, size_t need, size_t want, uint32_t *ret_page)
+{
+	size_t bytes = want;
+	size_t step = TM_UNIT_BYTES;
+
+	for (;;) {
+		size_t room = tm_zone.limit - front.front;
+		int err;
+
+		if (room < need)
+			return 0;
+		bytes = tm_bits_min(bytes, room);
+		err = cover(front.front + bytes);
+		if (!err)
+			err = tm_zone.os->map_at((void *)(tm_zone.base + front.front), bytes,
+						 ZONE_PROT);
+		if (!err)
+			break;
+		if (bytes > need) {
+			bytes = tm_bits_align_up(bytes / 2, TM_UNIT_BYTES);
+			if (bytes < need)
+				bytes = need;
+		} else if (err != -EEXIST || skip(&step)) {
+			return 0;
+		}
+	}
+	*ret_page = (uint32_t)(front.front >> TM_PAGE_SHIFT);
+	advance(bytes, (uint8_t)part);
+	return bytes;
+}
+
+size_t tm_zone_step(enum tm_part part, size_t need_bytes, size_t want_bytes, uint32_t *ret_page)
+{
+	size_t bytes;
+
+	front_lock();
+	bytes = step_locked(part, need_bytes, want_bytes < need_bytes ? need_bytes : want_bytes,
+			    ret_page);
+	tm_lock_release(&front.lock);
+	return bytes;
+}
+
+size_t tm_zone_reserve(enum tm_part part, size_t bytes, uint32_t *ret_page)
+{
+	size_t got = 0;
+
+	front_lock();
+	if (bytes <= tm_zone.limit - front.front && cover(front.front + bytes) == 0) {
+		*ret_page = (uint32_t)(front.front >> TM_PAGE_SHIFT);
+		advance(bytes, (uint8_t)part);
+		got = bytes;
+	}
+	tm_lock_release(&front.lock);
+	return got;
+}
+
+void tm_zone_taint(const void *addr, size_t bytes)
+{
+	size_t len = __atomic_load_n(&tm_zone.len, __ATOMIC_ACQUIRE);
+	size_t from = tm_zone_offset(addr);
+	size_t to;
+
+	if (__builtin_add_overflow((uintptr_t)addr, bytes, &to))
+		return;
+	/* a range that begins below the zone wraps around: cut it to what lies inside */
+	if ((uintptr_t)addr < tm_zone.base)
+		from = 0;
+	to = to > tm_zone.base ? to - tm_zone.base : 0;
+	to = tm_bits_min(to, len);
+	for (size_t at = from & ~(TM_UNIT_BYTES - 1); at < to; at += TM_UNIT_BYTES)
+		__atomic_store_n(&tm_zone.units[at >> TM_UNIT_SHIFT].tainted, 1, __ATOMIC_RELAXED);
+}
+
+const char *tm_zone_check(void)
+{
+	size_t len = __atomic_load_n(&tm_zone.len, __ATOMIC_ACQUIRE);
+
+	if ((tm_zone.base | len | tm_zone.limit) & (TM_UNIT_BYTES - 1))
+		return "zone: base, length and limit are whole units";
+	if (len > tm_zone.limit || len > front.covered)
+		return "zone: tables cover everything below the front";
+	for (size_t i = 0; i < len >> TM_UNIT_SHIFT; i++) {
+		const struct tm_unit *u = &tm_zone.units[i];
+
+		if (u->part >= TM_PART_COUNT && u->part != TM_PART_FOREIGN)
+			return "zone: a unit below the front belongs to a part";
+		if (u->part == TM_PART_FOREIGN && u->used)
+			return "zone: skipped units hold nothing";
+	}
+	return NULL;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * zone: the window of addresses in which everything lives that this library hands out. Nothing is
+ * mapped in it at first; it grows linearly at a front, in whole 2 MiB units that are given to parts.
+ * Apart from it, below its base, lie three flat tables that are mapped as the front advances:
+ * granules (the page map), page tags (extent.c) and units.
+ *
+ * Calls os/mem only. tm_zone_step and tm_zone_reserve take the zone's lock, which ranks after the
+ * locks of the parts. Lookups need no lock: len is published after the tables below it are mapped.
+ *
+ * Invariants: base, len are multiples of 2 MiB; tables cover [0, len); the part of a unit never
+ * changes while memory of it is handed out. Checker: tm_zone_check.
+ */
+#ifndef TM_HEAP_ZONE_H
+#define TM_HEAP_ZONE_H
+
+#include "shim/heap/granule.h"
+
+/* More will come (tiers): loops run to TM_PART_COUNT. */
+enum tm_part {
+	TM_PART_SPAN,  /* spans of slots up to 64 KiB */
+	TM_PART_LARGE, /* blocks above 64 KiB */
+	TM_PART_GROW,  /* blocks that realloc grew past 1 MiB */
+	TM_PART_COUNT,
+	TM_PART_FOREIGN = 254, /* skipped: somebody else's mapping, or lost */
+	TM_PART_NONE = 255,
+};
+
+enum tm_unit_flag {
+	TM_UNIT_HUGE = 1,   /* MADV_HUGEPAGE was given */
+	TM_UNIT_KEPT = 4,   /* [part lock] a purge failed: not tried again until it was in use */
+	TM_UNIT_LISTED = 8, /* [part lock] on the part's list of units with memory to give back */
+};
+
+#define TM_UNIT_PAGES ((uint32_t)(TM_UNIT_BYTES / TM_PAGE_BYTES))
+#define TM_UNIT_GRANULES ((uint32_t)(TM_UNIT_BYTES / TM_GRANULE_BYTES))
+#define TM_GRANULE_PAGES ((uint32_t)(TM_GRANULE_BYTES / TM_PAGE_BYTES))
+
+/*
+ * One per 2 MiB. A page is known to be zero if its granule is not in `touched` or if it lies at or
+ * above `fresh`. Both are reset only by a purge that the kernel confirmed.
+ */
+struct tm_unit {
+	uint32_t used;    /* [part lock] granules of which any page is handed out */
+	uint32_t touched; /* [part lock] granules handed out since they were last given back */
+	uint16_t fresh;   /* [part lock] pages from here on were never handed out since then */
+	uint8_t part;     /* [part lock] enum tm_part */
+	uint8_t flags;    /* [part lock] enum tm_unit_flag */
+	uint32_t tick;    /* [part lock] when memory of it became free last */
+	uint32_t next;    /* [part lock] list of units with memory to give back, oldest first */
+	uint32_t prev;
+	uint32_t tainted; /* [atomic] the program gave advice, a lock or a policy here (H93) */
+	uint32_t spare;
+};
+
+/* System calls of the zone; tests put a faulty kernel here. */
+struct tm_zone_os {
+	int (*map_at)(void *addr, size_t bytes, int prot);
+	int (*map_fixed)(void *addr, size_t bytes, int prot);
+	int (*unmap)(void *addr, size_t bytes);
+	int (*dontneed)(void *addr, size_t bytes);
+	int (*hugepage)(void *addr, size_t bytes);
+	int (*nohugepage)(void *addr, size_t bytes);
+	void *(*remap)(void *old, size_t old_bytes, size_t new_bytes, void *fixed_at);
+	int (*extend)(void *addr, size_t old_bytes, size_t new_bytes);
+};
+
+/* Transparent huge pages as the system allows them, and whether the user wants them. */
+enum tm_huge_mode {
+	TM_HUGE_NEVER,
+	TM_HUGE_MADVISE, /* the kernel gives them where they are asked for */
+	TM_HUGE_ALWAYS,  /* the kernel gives them everywhere: sparse parts have to decline */
+};
+
+struct tm_zone {
+	uintptr_t base;              /* [const] */
+	size_t len;                  /* [atomic] bytes from base to the front */
+	struct tm_granule *granules; /* [const] */
+	uint32_t *tags;              /* [const] a word per page, see extent.c */
+	struct tm_unit *units;       /* [const] */
+	size_t limit;                /* [const] bytes of the window */
+	enum tm_huge_mode huge;      /* [const after boot] */
+	const struct tm_zone_os *os; /* [const] */
+};
+
+extern struct tm_zone tm_zone;
+extern const struct tm_zone_os tm_zone_os_real;
+
+/* Choose the window and map the first tables. 0, or -ENOMEM where no window could be had. */
+int tm_zone_init(void);
+
+/* Forget everything and unmap it; tests only. */
+void tm_zone_clear(void);
+
+/*
+ * Map fresh zero memory at the front for a part, at least need_bytes and preferably want_bytes (both
+ * multiples of 2 MiB). Returns its length and start, or 0. The caller holds the part's lock.
+ */
+size_t tm_zone_step(enum tm_part part, size_t need_bytes, size_t want_bytes, uint32_t *ret_page);
+
+/* Set addresses aside at the front without mapping them; granule entries work. 0 on failure. */
+size_t tm_zone_reserve(enum tm_part part, size_t bytes, uint32_t *ret_page);
+
+/* The program changed the kernel's view of these addresses (madvise, mlock, mbind, mprotect). */
+void tm_zone_taint(const void *addr, size_t bytes);
+
+/* Walks the units; NULL, or the invariant that is broken. */
+const char *tm_zone_check(void);
+
+TM_INLINE size_t tm_zone_offset(const void *p)
+{
+	return (uintptr_t)p - tm_zone.base;
+}
+
+/* True for addresses below the front; foreign mappings in the zone have granules without owner. */
+TM_INLINE bool tm_zone_contains(const void *p)
+{
+	/* relaxed: whoever knows p has synchronised with its allocation, which saw len grow */
+	return tm_zone_offset(p) < __atomic_load_n(&tm_zone.len, __ATOMIC_RELAXED);
+}
+
+TM_INLINE struct tm_granule *tm_zone_granule(const void *p)
+{
+	return tm_zone.granules + (tm_zone_offset(p) >> TM_GRANULE_SHIFT);
+}
+
+TM_INLINE uint32_t tm_zone_page(const void *p)
+{
+	return (uint32_t)(tm_zone_offset(p) >> TM_PAGE_SHIFT);
+}
+
+TM_INLINE void *tm_zone_page_addr(uint32_t page)
+{
+	return (void *)(tm_zone.base + ((uintptr_t)page << TM_PAGE_SHIFT));
+}
+
+TM_INLINE struct tm_unit *tm_zone_unit(uint32_t page)
+{
+	return tm_zone.units + (page >> (TM_UNIT_SHIFT - TM_PAGE_SHIFT));
+}
+
+#endif
