@@ -24,29 +24,33 @@ $(filter $(patsubst $(srcdir)/%.cpp,%,$(tm_test_src)),$(tm_test_progs)): %: $(sr
 
 -include $(addsuffix .d,$(tm_test_progs) $(tm_test_libs))
 
-# Unit tests: every test_*.c, linked into one program with the archives. Criterion's macros define
-# functions without prototypes.
-tm_unit_src := $(wildcard $(srcdir)/tests/unit/*.c)
+# Unit tests: every test_*.c, linked into one program with the archives; with Criterion, or with the
+# stand-in of tests/unit/plain. Their macros define functions without prototypes.
+if HAVE_CRITERION
+tm_unit_harness =
+tm_unit_include = $(CRITERION_CFLAGS)
+tm_unit_libs = $(CRITERION_LIBS)
+else
+tm_unit_harness = $(srcdir)/tests/unit/plain/plain.c
+tm_unit_include = -I$(srcdir)/tests/unit/plain
+tm_unit_libs =
+endif
+tm_unit_src := $(wildcard $(srcdir)/tests/unit/*.c) $(tm_unit_harness)
 tm_unit_obj := $(patsubst $(srcdir)/%.c,%.o,$(tm_unit_src))
-tm_unit_cflags = $(DEFS) $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS) -Wno-pedantic -Wno-missing-prototypes \
-	$(CRITERION_CFLAGS) $(CFLAGS)
+tm_unit_cflags = $(DEFS) $(tm_unit_include) $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS) -Wno-pedantic \
+	-Wno-missing-prototypes -Wno-format-zero-length $(CFLAGS)
 $(tm_unit_obj): %.o: $(srcdir)/%.c config.h
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) $(tm_unit_cflags) -MMD -MP -c -o $@ $<
 tests/unit/unit: $(tm_unit_obj) libtmcore.a libtmbase.a
 	$(AM_V_CCLD)$(CC) $(AM_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(tm_unit_obj) \
-		libtmcore.a libtmbase.a libtmcore.a $(CRITERION_LIBS) -lpthread
+		libtmcore.a libtmbase.a libtmcore.a $(tm_unit_libs) -lpthread
 -include $(tm_unit_obj:.o=.d)
-if HAVE_CRITERION
-tm_unit_prog = tests/unit/unit
-else
-tm_unit_prog =
-endif
 
 # What 'tests/run' needs; 'make check' runs it.
 if SANITIZERS
-tests: $(tm_unit_prog)
+tests: tests/unit/unit
 else
-tests: all-am $(tm_unit_prog) $(tm_test_progs) $(tm_test_libs)
+tests: all-am tests/unit/unit $(tm_test_progs) $(tm_test_libs)
 endif
 .PHONY: tests
 
@@ -61,4 +65,4 @@ EXTRA_DIST += tests/README.md tests/run tests/compile tests/bench tests/data \
 	$(wildcard $(addprefix $(srcdir)/tests/,$(addsuffix /*.[ch],$(tm_suites)) \
 		$(addsuffix /*.cpp,$(tm_suites)) $(addsuffix /*.sh,$(tm_suites) builds lint) \
 		$(addsuffix /*.py,$(tm_suites) builds lint) $(addsuffix /*.txt,$(tm_suites) lint) \
-		unit/*.[ch]))
+		unit/*.[ch] unit/plain/*.c unit/plain/criterion/*.h))

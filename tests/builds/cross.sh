@@ -6,7 +6,7 @@
 . "$TM_SRC/tests/builds/common.sh"
 configure_here --host=aarch64-linux-gnu CXX=aarch64-linux-gnu-g++ --enable-werror \
 	--with-criterion=no --with-libunwind=no
-make -s -j"$jobs" all
+make -s -j"$jobs" all tests/unit/unit
 
 # The programs are those whose first lines ask for it.
 mapfile -t programs < <(cd "$TM_SRC" && grep -lE '^/\* cross: yes \*/' tests/preload/*.c)
@@ -15,6 +15,15 @@ mapfile -t programs < <(cd "$TM_SRC" && grep -lE '^/\* cross: yes \*/' tests/pre
 	exit 1
 }
 passed=0 failed=0 skipped=0
+status=0
+qemu-aarch64 -L /usr/aarch64-linux-gnu tests/unit/unit >log 2>&1 || status=$?
+tail -n 1 log
+if [ $status -eq 0 ]; then
+	passed=1
+else
+	failed=1
+	cat log
+fi
 for source in "${programs[@]}"; do
 	program=${source%.c}
 	make -s "$program"

@@ -3,10 +3,6 @@
 # timeout: 900
 # The unit tests under -fsanitize=thread.
 . "$TM_SRC/tests/builds/common.sh"
-configure_here --enable-werror --enable-sanitizers=thread --with-criterion=auto
+configure_here --enable-werror --enable-sanitizers=thread
 make -s -j"$jobs" tests
-[ -x tests/unit/unit ] || {
-	echo "Criterion is not installed"
-	exit 77
-}
 run_suites unit

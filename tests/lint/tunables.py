@@ -7,7 +7,8 @@ from common import GIVEN, files, finish, read, table
 
 problems = []
 rows = table("tunables")
-known = {"TIERMALLOC_CONF"}
+known = {"TIERMALLOC_CONF", "TIERMALLOC_WEAK", "TIERMALLOC_H"}
+known |= {f"TIERMALLOC_{row[0]}" for row in table("tiers") or []} | {"TIERMALLOC_AUTO"}
 if rows is None:
     problems.append("shim/base/tunables.def is missing")
 for row in rows or []:

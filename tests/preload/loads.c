@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* cross: yes */
 /* The library is loaded and says its release; without it the weak reference is NULL. */
 #include <stdio.h>
 #include <string.h>
