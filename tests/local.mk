@@ -63,6 +63,6 @@ clean-local:
 
 EXTRA_DIST += tests/README.md tests/run tests/compile tests/bench tests/data \
 	$(wildcard $(addprefix $(srcdir)/tests/,$(addsuffix /*.[ch],$(tm_suites)) \
-		$(addsuffix /*.cpp,$(tm_suites)) $(addsuffix /*.sh,$(tm_suites) builds lint) \
-		$(addsuffix /*.py,$(tm_suites) builds lint) $(addsuffix /*.txt,$(tm_suites) lint) \
+		$(addsuffix /*.cpp,$(tm_suites)) $(addsuffix /*.sh,$(tm_suites) builds lint bench-smoke) \
+		$(addsuffix /*.py,$(tm_suites) builds lint bench-smoke) $(addsuffix /*.txt,$(tm_suites) lint) \
 		unit/*.[ch] unit/plain/*.c unit/plain/criterion/*.h))
