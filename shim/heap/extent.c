@@ -250,14 +250,14 @@ static void advise(enum tm_part part, uint32_t page, size_t bytes, size_t part_b
 	size_t from = part == TM_PART_SPAN ? HUGE_FROM_SPAN_BYTES : HUGE_FROM_LARGE_BYTES;
 	void *addr = tm_zone_page_addr(page);
 
-	if (tm_zone.huge == TM_HUGE_NEVER)
+	if (tm_zone.huge == TM_THP_NEVER)
 		return;
 	if (part_bytes >= from) {
 		if (tm_zone.os->hugepage(addr, bytes))
 			return;
 		for (size_t i = 0; i < bytes / TM_UNIT_BYTES; i++)
 			tm_zone_unit(page)[i].flags |= TM_UNIT_HUGE;
-	} else if (tm_zone.huge == TM_HUGE_ALWAYS) {
+	} else if (tm_zone.huge == TM_THP_ALWAYS) {
 		(void)tm_zone.os->nohugepage(addr, bytes);
 	}
 }

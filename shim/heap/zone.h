@@ -67,9 +67,9 @@ struct tm_zone_os {
 
 /* Transparent huge pages as the system allows them, and whether the user wants them. */
 enum tm_huge_mode {
-	TM_HUGE_NEVER,
-	TM_HUGE_MADVISE, /* the kernel gives them where they are asked for */
-	TM_HUGE_ALWAYS,  /* the kernel gives them everywhere: sparse parts have to decline */
+	TM_THP_NEVER,
+	TM_THP_MADVISE, /* the kernel gives them where they are asked for */
+	TM_THP_ALWAYS,  /* the kernel gives them everywhere: sparse parts have to decline */
 };
 
 struct tm_zone {
