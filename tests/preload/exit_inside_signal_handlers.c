@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* env: TIERMALLOC_REPORT=exit TIERMALLOC_REPORT_FILE=/dev/null */
+/*
+ * H19, log 48: SIGTERM at a random moment, also while exit handlers run and inside malloc, whose
+ * handler calls exit. 200 times. Failure: a hang or crash: report and fini code entered twice, or
+ * a lock held by the interrupted malloc. (What plain libc does when it is itself interrupted
+ * inside malloc or exit is no claim of ours: such runs are only counted under it.)
+ */
+#include "claim.h"
+
+static void leave(int signal_number)
+{
+	(void)signal_number;
+	free(malloc(100));
+	exit(0);
+}
+
+static void late(void)
+{
+	for (int i = 0; i < 3000; i++)
+		free(malloc((size_t)i % 4000));
+}
+
+static void child(void)
+{
+	static void *block[1000];
+
+	/* a second one may come while the first one's exit runs */
+	sigaction(SIGTERM, &(struct sigaction){.sa_handler = leave, .sa_flags = SA_NODEFER}, NULL);
+	atexit(late);
+	if (write(1, "r", 1) != 1)
+		_exit(3);
+	for (unsigned round = 0; round < 40; round++)
+		for (unsigned i = 0; i < 1000; i++) {
+			free(block[i]);
+			block[i] = malloc((i * 77 + round) % 3000);
+		}
+	exit(0);
+}
+
+int main(void)
+{
+	int hung = 0, crashed = 0;
+
+	for (unsigned i = 0; i < 200; i++) {
+		int ends[2], status;
+		char ready;
+		if (pipe(ends))
+			return 1;
+		pid_t pid = fork();
+		if (pid == 0) {
+			dup2(ends[1], 1);
+			child();
+		}
+		claim(read(ends[0], &ready, 1) == 1, "the child did not start");
+		usleep(i * 37 % 4000);
+		kill(pid, SIGTERM);
+		usleep(i * 53 % 400);
+		kill(pid, SIGTERM);
+		int waited = 0;
+		while (waitpid(pid, &status, WNOHANG) == 0) {
+			usleep(1000);
+			if (++waited == 5000) {
+				hung++;
+				kill(pid, SIGKILL);
+			}
+		}
+		crashed += waited < 5000 && (!WIFEXITED(status) || WEXITSTATUS(status));
+		close(ends[0]);
+		close(ends[1]);
+	}
+	claim(!claim_ours() || (!hung && !crashed), "of 200 runs %d hung, %d crashed", hung, crashed);
+	return claim_end();
+}
