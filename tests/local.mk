@@ -16,11 +16,13 @@ tm_compile = $(AM_V_CC)CC='$(CC)' CXX='$(CXX)' TM_SRC=$(abs_top_srcdir) TM_BUILD
 $(tm_test_libs): %.so: $(srcdir)/%.c $(srcdir)/tests/compile
 	$(tm_compile)
 $(filter $(patsubst $(srcdir)/%.c,%,$(tm_test_src)),$(tm_test_progs)): %: $(srcdir)/%.c \
-		$(srcdir)/tests/compile libtmcore.a libtmbase.a | $(tm_test_libs)
+		$(srcdir)/tests/compile | $(tm_test_libs)
 	$(tm_compile)
 $(filter $(patsubst $(srcdir)/%.cpp,%,$(tm_test_src)),$(tm_test_progs)): %: $(srcdir)/%.cpp \
-		$(srcdir)/tests/compile libtmcore.a libtmbase.a | $(tm_test_libs)
+		$(srcdir)/tests/compile | $(tm_test_libs)
 	$(tm_compile)
+tm_core_tests := $(if $(tm_test_src),$(shell grep -lE '^/\* core: yes' $(tm_test_src) /dev/null))
+$(patsubst $(srcdir)/%,%,$(basename $(tm_core_tests))): libtmcore.a libtmbase.a
 
 -include $(addsuffix .d,$(tm_test_progs) $(tm_test_libs))
 
@@ -63,6 +65,6 @@ clean-local:
 
 EXTRA_DIST += tests/README.md tests/run tests/compile tests/bench tests/data \
 	$(wildcard $(addprefix $(srcdir)/tests/,$(addsuffix /*.[ch],$(tm_suites)) \
-		$(addsuffix /*.cpp,$(tm_suites)) $(addsuffix /*.sh,$(tm_suites) builds lint bench-smoke) \
-		$(addsuffix /*.py,$(tm_suites) builds lint bench-smoke) $(addsuffix /*.txt,$(tm_suites) lint) \
+		$(addsuffix /*.cpp,$(tm_suites)) $(addsuffix /*.sh,$(tm_suites) builds lint bench-smoke engines) \
+		$(addsuffix /*.py,$(tm_suites) builds lint bench-smoke engines) $(addsuffix /*.txt,$(tm_suites) lint) \
 		unit/*.[ch] unit/plain/*.c unit/plain/criterion/*.h))

@@ -32,10 +32,11 @@ for name in PAGES:
                  if not re.search(rf'^\.Sh {s}$', page(name), flags=re.M)]
 
 for row in table("tunables") or []:
-    name = next((a for a in row if re.fullmatch(r"TIERMALLOC(_[A-Z0-9_]+)?", a)), None) or \
-        f"TIERMALLOC_{row[0].upper()}"
-    if not re.search(rf"\b{name}\b", text("tiermalloc-tunables.5")):
-        problems.append(f"man/tiermalloc-tunables.5: {name} is not described")
+    if not re.search(rf"\b{row[0]}\b", text("tiermalloc-tunables.5")):
+        problems.append(f"man/tiermalloc-tunables.5: {row[0]} is not described")
+for row in table("symbols") or []:
+    if row[2] != "CXX" and not row[0].startswith("__") and not re.search(rf"\b{row[0]}\b", text("tiermalloc.7")):
+        problems.append(f"man/tiermalloc.7: {row[0]} is not described")
 
 tool = os.path.join(BUILD, "tiermalloc")
 generated = subprocess.run([tool, "config", "--man"], capture_output=True, text=True)

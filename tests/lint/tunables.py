@@ -11,9 +11,7 @@ known = {"TIERMALLOC_CONF", "TIERMALLOC_WEAK", "TIERMALLOC_H"}
 known |= {f"TIERMALLOC_{row[0]}" for row in table("tiers") or []} | {"TIERMALLOC_AUTO"}
 if rows is None:
     problems.append("shim/base/tunables.def is missing")
-for row in rows or []:
-    known |= {arg for arg in row if re.fullmatch(r"TIERMALLOC(_[A-Z0-9_]+)?", arg)}
-    known |= {f"TIERMALLOC_{arg.upper()}" for arg in row[:2] if re.fullmatch(r"\w+", arg)}
+known |= {row[0] for row in rows or []}
 public = read("shim/tiermalloc.h")
 known |= set(re.findall(r"\bTIERMALLOC_[A-Z]+\b", public))
 seen = 0
