@@ -90,10 +90,10 @@ int yi_kv_reserve(struct yi_kv *kv, uint32_t tokens)
 {
 	uint32_t rows, most = kv->config.max_tokens - kv->own_start;
 
+	if (kv->config.alloc == YI_KV_RING)
+		return tokens > UINT32_MAX - kv->len ? -ENOSPC : 0;
 	if (tokens > yi_kv_step(kv))
 		return -ENOSPC;
-	if (kv->config.alloc == YI_KV_RING)
-		return 0;
 	rows = kv->len + tokens - kv->own_start;
 	if (kv->own && rows <= kv->own->rows)
 		return 0;

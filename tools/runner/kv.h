@@ -54,10 +54,10 @@ void yi_kv_free(struct yi_kv *kv);
 uint32_t yi_kv_len(const struct yi_kv *kv);
 /* First position that the token at `position` may see: 0, or later once a ring has come round. */
 uint32_t yi_kv_first(const struct yi_kv *kv, uint32_t position);
-/* How many tokens one evaluation may append: a ring that has come round takes one at a time. */
+/* How many tokens may be written before the first of them is read: a ring that has come round
+ * takes one at a time, because each overwrites a row that the one before still sees. */
 uint32_t yi_kv_step(const struct yi_kv *kv);
-/* Room for `tokens` more.  0; -ENOMEM: no memory, nothing lost; -ENOSPC: beyond max_tokens (or,
- * in a ring, beyond yi_kv_step). */
+/* Room for `tokens` more.  0; -ENOMEM: no memory, nothing lost; -ENOSPC: beyond max_tokens. */
 int yi_kv_reserve(struct yi_kv *kv, uint32_t tokens);
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Buffers of a cache and the pool of idle ones; used by kv*.c only.
+ * Inside of a cache: its buffers and the pool of idle ones; for kv*.c and the forward pass.
  */
 #ifndef YI_KV_BUFFERS_H
 #define YI_KV_BUFFERS_H
@@ -39,6 +39,7 @@ struct yi_kv {
 	const struct yi_type_traits *traits;
 	size_t row_bytes;
 	uint32_t len;
+	uint32_t pending;         /* the forward pass counts tokens of a batch here; 0 between */
 	struct yi_kv_part *parts; /* shared, in order, one behind the other */
 	uint32_t n_parts;
 	uint32_t own_start;        /* positions from here on lie in own buffers */
