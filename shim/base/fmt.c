@@ -121,14 +121,17 @@ struct arguments {
 	va_list list;
 };
 
-static const char *parse_count(const char *at, struct arguments *args, size_t *ret_count)
+/* A width of '*' that is negative is the flag '-' and a width; a negative precision counts as 0. */
+static const char *parse_count(const char *at, struct arguments *args, size_t *ret_count,
+			       bool *ret_left)
 {
 	size_t count = 0;
 
 	if (*at == '*') {
 		int value = va_arg(args->list, int);
 
-		*ret_count = value > 0 ? (size_t)value : 0;
+		*ret_left |= value < 0;
+		*ret_count = (size_t)(value < 0 ? -(long)value : (long)value);
 		return at + 1;
 	}
 	while (*at >= '0' && *at <= '9')
@@ -156,6 +159,8 @@ static const char *parse_length(const char *at, struct spec *spec)
 
 static const char *parse_spec(const char *at, struct arguments *args, struct spec *spec)
 {
+	bool negative = false;
+
 	*spec = (struct spec){.left = false};
 	for (;; at++) {
 		if (*at == '-')
@@ -165,10 +170,12 @@ static const char *parse_spec(const char *at, struct arguments *args, struct spe
 		else
 			break;
 	}
-	at = parse_count(at, args, &spec->width);
+	at = parse_count(at, args, &spec->width, &spec->left);
 	if (*at == '.') {
 		spec->bounded = true;
-		at = parse_count(at + 1, args, &spec->precision);
+		at = parse_count(at + 1, args, &spec->precision, &negative);
+		if (negative)
+			spec->precision = 0;
 	}
 	return parse_length(at, spec);
 }

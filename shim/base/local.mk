@@ -10,6 +10,14 @@ libtmbase_a_SOURCES += \
 	%reldir%/lock_ranks.def \
 	%reldir%/parse.c \
 	%reldir%/parse.h \
+	%reldir%/parts.def \
+	%reldir%/stats.def \
+	%reldir%/symbols.def \
 	%reldir%/tiers.def \
+	%reldir%/tunables.c \
+	%reldir%/tunables.def \
+	%reldir%/tunables.h \
+	%reldir%/tunables_parse.c \
+	%reldir%/tunables_parse.h \
 	%reldir%/version.c \
 	%reldir%/version.h

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tunables_parse: one value of each kind, in and out of struct tm_options. Private to tunables.c and
+ * its tests.
+ */
+#ifndef TM_BASE_TUNABLES_PARSE_H
+#define TM_BASE_TUNABLES_PARSE_H
+
+#include "shim/base/fmt.h"
+#include "shim/base/tunables.h"
+
+enum tm_tunable_kind {
+	TM_KIND_WORD,
+	TM_KIND_SIZE,
+	TM_KIND_TIME,
+	TM_KIND_NUMBER,
+	TM_KIND_TEXT,
+	TM_KIND_POOLS,
+	TM_KIND_NUMA,
+	TM_KIND_GUARD,
+	TM_KIND_FILL,
+	TM_KIND_ALIGN,
+	TM_KIND_DEEPBIND,
+	TM_KIND_LOG,
+};
+
+/* Lent memory for texts. */
+struct tm_tunables_store {
+	char *at;
+	size_t left;
+};
+
+/* A terminated copy, NULL when there is no room. */
+const char *tm_tunables_parse_keep(struct tm_tunables_store *store, struct tm_str text);
+
+/* -EINVAL: not allowed; -ENOMEM: no room. The options are untouched then. */
+int tm_tunables_parse_value(struct tm_options *options, const struct tm_tunable_row *row,
+			    struct tm_str value, struct tm_tunables_store *store);
+
+/* The value as a user would write it. */
+void tm_tunables_parse_print(struct tm_fmt_out *out, const struct tm_options *options,
+			     const struct tm_tunable_row *row);
+
+#endif
