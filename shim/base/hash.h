@@ -27,10 +27,10 @@ TM_INLINE uint64_t tm_hash_add(uint64_t hash, uint64_t x)
 	return tm_hash_u64(hash * TM_HASH_GOLDEN + x);
 }
 
-/* Table position of "bits" bits (1..63) from the top of one multiplication. */
+/* Table position of "bits" bits (1..63). One multiplication alone would clump keys of equal distance. */
 TM_INLINE size_t tm_hash_slot(uint64_t key, unsigned int bits)
 {
-	return (size_t)((key * TM_HASH_GOLDEN) >> (64 - bits));
+	return (size_t)(tm_hash_u64(key) >> (64 - bits));
 }
 
 TM_INLINE uint64_t tm_hash_bytes(const void *data, size_t bytes)
