@@ -13,13 +13,16 @@ tm_test_progs := $(foreach n,$(tm_test_names),$(if $(filter lib%,$(notdir $(n)))
 tm_compile = $(AM_V_CC)CC='$(CC)' CXX='$(CXX)' TM_SRC=$(abs_top_srcdir) TM_BUILD=$(abs_top_builddir) \
 	TM_TEST_CFLAGS='$(TM_TEST_CFLAGS)' $(srcdir)/tests/compile $< $(abs_top_builddir)/$@
 
-$(tm_test_libs): %.so: $(srcdir)/%.c $(srcdir)/tests/compile
+# One rule per language and kind; the left side lists what is there.
+tm_c_names := $(patsubst $(srcdir)/%.c,%,$(filter %.c,$(tm_test_src)))
+tm_cpp_names := $(patsubst $(srcdir)/%.cpp,%,$(filter %.cpp,$(tm_test_src)))
+$(filter $(addsuffix .so,$(tm_c_names)),$(tm_test_libs)): %.so: $(srcdir)/%.c $(srcdir)/tests/compile
 	$(tm_compile)
-$(filter $(patsubst $(srcdir)/%.c,%,$(tm_test_src)),$(tm_test_progs)): %: $(srcdir)/%.c \
-		$(srcdir)/tests/compile | $(tm_test_libs)
+$(filter $(addsuffix .so,$(tm_cpp_names)),$(tm_test_libs)): %.so: $(srcdir)/%.cpp $(srcdir)/tests/compile
 	$(tm_compile)
-$(filter $(patsubst $(srcdir)/%.cpp,%,$(tm_test_src)),$(tm_test_progs)): %: $(srcdir)/%.cpp \
-		$(srcdir)/tests/compile | $(tm_test_libs)
+$(filter $(tm_c_names),$(tm_test_progs)): %: $(srcdir)/%.c $(srcdir)/tests/compile | $(tm_test_libs)
+	$(tm_compile)
+$(filter $(tm_cpp_names),$(tm_test_progs)): %: $(srcdir)/%.cpp $(srcdir)/tests/compile | $(tm_test_libs)
 	$(tm_compile)
 tm_core_tests := $(if $(tm_test_src),$(shell grep -lE '^/\* core: yes' $(tm_test_src) /dev/null))
 $(patsubst $(srcdir)/%,%,$(basename $(tm_core_tests))): libtmcore.a libtmbase.a
