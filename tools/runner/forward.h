@@ -37,8 +37,10 @@ struct yi_forward *yi_forward_create(const struct yi_model *model, struct yi_wor
 void yi_forward_free(struct yi_forward *forward);
 
 /*
- * Appends the tokens to their caches (reserving room) and fills the logits asked for.  0;
- * -ENOMEM or -ENOSPC: nothing was appended, every cache is as before and usable.
+ * Appends the tokens to their caches (reserving room) and fills the logits asked for.  0; -ENOMEM,
+ * -ENOSPC or -EDOM (a result is not a finite number, yi_model_check_data may say why): nothing
+ * was appended, every cache is as before and usable, except that a ring for which more tokens than
+ * yi_kv_step were given may have lost its oldest and should be freed.
  */
 int yi_forward_eval(struct yi_forward *forward, const struct yi_item *items, uint32_t n_items);
 

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * yi-coder-run: text generation from a GGUF model. Reads the command line and calls the verbs.
+ * yi-coder-run: text generation from a GGUF model.  Finds the verb.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "config.h"
+#include "tools/runner/run.h"
 
 int main(int argc, char **argv)
 {
-	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+	const char *verb = argc > 1 ? argv[1] : "";
+
+	if (argc == 2 && strcmp(verb, "--version") == 0) {
 		printf("yi-coder-run %s\n", PACKAGE_VERSION);
 		return 0;
 	}
-	fprintf(stderr, "yi-coder-run: no model given, name one with -m MODEL.gguf\n");
-	return 2;
+	if (strcmp(verb, "make-model") == 0)
+		return yi_make_model_main(argc, argv);
+	return yi_run_main(argc, argv);
 }

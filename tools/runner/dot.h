@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Dot products of a weight row with a quantised activation row.
+ *
+ * Two sets of kernels exist: the reference, which computes in the very order that llama.cpp's
+ * plain x86-64 back end does, and one for x86-64-v3 (AVX2, FMA, F16C), chosen at run time.
+ */
+#ifndef YI_DOT_H
+#define YI_DOT_H
+
+#include <stddef.h>
+
+#include "tools/runner/quant.h"
+
+/* `n` elements, a multiple of the block; weights of the kernel's type, acts of its `vec`. */
+typedef float yi_dot_fn(const void *weights, const void *acts, size_t n);
+/* The same for YI_DOT_ROWS rows that lie row_bytes apart. */
+typedef void yi_dot_rows_fn(const void *weights, size_t row_bytes, const void *acts, size_t n,
+			    float *ret);
+typedef void yi_quant_fn(const float *row, void *ret, size_t n);
+
+/* ret[t] = scale * dot(q, keys[t]) for `count` rows of n half floats, `stride` bytes apart. */
+typedef void yi_scores_fn(const float *q, const uint8_t *keys, size_t stride, uint32_t count,
+			  size_t n, float scale, float *ret);
+/* sum[i] += probs[t] * values[t][i] over `count` rows of n half floats. */
+typedef void yi_mix_fn(const float *probs, const uint8_t *values, size_t stride, uint32_t count,
+		       size_t n, float *sum);
+
+#define YI_DOT_ROWS 4
+
+struct yi_kernels {
+	const char *name;
+	yi_dot_fn *dot[YI_TYPE_LIMIT];
+	yi_dot_rows_fn *dot_rows[YI_TYPE_LIMIT]; /* NULL: none better than dot */
+	yi_quant_fn *quant[YI_TYPE_LIMIT];       /* by activation type */
+	yi_scores_fn *scores_f16;                /* NULL: attention's own loop */
+	yi_mix_fn *mix_f16;
+};
+
+extern const struct yi_kernels yi_dot_reference;
+/* The fastest set this CPU runs; the reference where nothing better exists. */
+const struct yi_kernels *yi_dot_fastest(void);
+
+#endif

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+/* One prompt, one answer: the verb without a name. */
+#include "tools/runner/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "tools/runner/forward.h"
+#include "tools/runner/mem.h"
+#include "tools/runner/model_check.h"
+#include "tools/runner/options.h"
+#include "tools/runner/sampler.h"
+#include "tools/runner/stats.h"
+#include "tools/runner/tokenizer.h"
+
+/* Prompt tokens evaluated at once. */
+#define PREFILL 256
+
+struct run {
+	struct yi_options options;
+	struct yi_error error;
+	struct yi_model *model;
+	struct yi_vocab *vocab;
+	struct yi_workers *workers;
+	struct yi_forward *forward;
+	struct yi_kv *kv;
+	struct yi_sampler *sampler;
+	struct yi_ids ids; /* the prompt, then what was drawn */
+	float *logits;     /* one row, or PREFILL rows where all are wanted */
+	FILE *logits_out;
+	struct yi_stats stats;
+};
+
+static int no_memory(struct run *run)
+{
+	return yi_error_set(&run->error, YI_EXIT_TROUBLE, -ENOMEM, "no memory");
+}
+
+/* The whole file, YI_MEM_REQUESTS. */
+static char *read_prompt(struct run *run, const char *path, size_t *ret_len)
+{
+	FILE *in = strcmp(path, "-") ? fopen(path, "re") : stdin;
+	char *text = NULL;
+	size_t len = 0, room = 0, got;
+
+	if (!in) {
+		yi_error_set(&run->error, YI_EXIT_TROUBLE, -errno, "%s: cannot be opened: %s", path,
+			     strerror(errno));
+		return NULL;
+	}
+	do {
+		char *more = len == room ? yi_mem_resize(YI_MEM_REQUESTS, text, room * 2 + 4096)
+					 : text;
+
+		if (!more) {
+			no_memory(run);
+			break;
+		}
+		room = len == room ? room * 2 + 4096 : room;
+		text = more;
+		got = fread(text + len, 1, room - len, in);
+		len += got;
+	} while (got);
+	if (ferror(in))
+		yi_error_set(&run->error, YI_EXIT_TROUBLE, -EIO, "%s: cannot be read", path);
+	if (in != stdin)
+		fclose(in);
+	*ret_len = len;
+	return text;
+}
+
+/* Text to ids, in ChatML where asked for. */
+static int encode(struct run *run, const char *text, size_t len)
+{
+	enum yi_tokenize how = YI_TOKENIZE_ADD_SPECIAL;
+	char *chat = NULL;
+	int error;
+
+	if (run->options.chat) {
+		chat = yi_tokenizer_chat(text, len, &len);
+		if (!chat)
+			return no_memory(run);
+		text = chat;
+		how = YI_TOKENIZE_ADD_SPECIAL | YI_TOKENIZE_PARSE_SPECIAL;
+	}
+	error = yi_tokenizer_encode(run->vocab, text, len, how, &run->ids);
+	yi_mem_free(YI_MEM_REQUESTS, chat);
+	return error ? no_memory(run) : 0;
+}
+
+static int add_id(void *arg, uint32_t id)
+{
+	return yi_ids_add(arg, id);
+}
+
+static int read_ids(struct run *run)
+{
+	const struct yi_options *options = &run->options;
+	char *text;
+	size_t len = 0;
+	int error;
+
+	if (options->token_list)
+		return yi_options_tokens(options->token_list, run->model->hp.n_vocab, add_id,
+					 &run->ids, &run->error);
+	if (!options->prompt_file)
+		return encode(run, options->prompt ? options->prompt : "",
+			      options->prompt ? strlen(options->prompt) : 0);
+	text = read_prompt(run, options->prompt_file, &len);
+	error = run->error.status ? -1 : encode(run, text, len);
+	yi_mem_free(YI_MEM_REQUESTS, text);
+	return error;
+}
+
+static int eval(struct run *run, const uint32_t *ids, uint32_t n)
+{
+	const size_t n_vocab = run->model->hp.n_vocab;
+	struct yi_item items[PREFILL];
+	int error;
+
+	for (uint32_t i = 0; i < n; i++) {
+		items[i] = (struct yi_item){ run->kv, ids[i], NULL };
+		if (run->logits_out)
+			items[i].logits = run->logits + i * n_vocab;
+		else if (i + 1 == n)
+			items[i].logits = run->logits;
+	}
+	error = yi_forward_eval(run->forward, items, n);
+	run->stats.steps++;
+	if (error == -EDOM && yi_model_check_data(run->model, &run->error) == 0)
+		yi_error_set(&run->error, YI_EXIT_TROUBLE, -EDOM, "a result is not a number");
+	else if (error == -ENOSPC)
+		yi_error_set(&run->error, YI_EXIT_TROUBLE, -ENOSPC,
+			     "context of %u tokens is full", run->options.context);
+	else if (error)
+		no_memory(run);
+	if (!error && run->logits_out &&
+	    fwrite(run->logits, sizeof(float) * n_vocab, n, run->logits_out) != n)
+		error = yi_error_set(&run->error, YI_EXIT_TROUBLE, -EIO, "%s: cannot be written",
+				     run->options.logits);
+	return error;
+}
+
+/* Evaluates the prompt from where the cache ends; ret_last is the last token's row. */
+static int prefill(struct run *run, const float **ret_last)
+{
+	const double start = yi_stats_now_s();
+	uint32_t done = yi_kv_len(run->kv), n = 0;
+
+	while (done < run->ids.count) {
+		const size_t left = run->ids.count - done;
+		int error;
+
+		n = left < PREFILL ? (uint32_t)left : PREFILL;
+		error = eval(run, run->ids.ids + done, n);
+		if (error)
+			return error;
+		done += n;
+		run->stats.prompt_tokens += n;
+	}
+	*ret_last = run->logits_out ? run->logits + (size_t)(n - 1) * run->model->hp.n_vocab
+				    : run->logits;
+	run->stats.prefill_s = yi_stats_now_s() - start;
+	return 0;
+}
+
+static int put_text(struct run *run, struct yi_detok *detok, uint32_t id)
+{
+	if (yi_detok_print(detok, run->vocab, id, stdout))
+		return no_memory(run);
+	if (fflush(stdout))
+		return yi_error_set(&run->error, YI_EXIT_TROUBLE, -EIO,
+				    "the answer cannot be written");
+	return 0;
+}
+
+static int generate(struct run *run, const float *logits)
+{
+	struct yi_detok detok = { 0 };
+	char rest[16];
+	const double start = yi_stats_now_s();
+	double last = start;
+	uint32_t id;
+
+	for (uint32_t n = 0; n < run->options.n; n++) {
+		double now;
+		int error = yi_sampler_draw(run->sampler, logits, &id);
+
+		if (error)
+			return no_memory(run);
+		yi_sampler_accept(run->sampler, id);
+		if (yi_ids_add(&run->ids, id))
+			return no_memory(run);
+		run->stats.generated_tokens++;
+		if (run->vocab->flags[id] & YI_TOKEN_EOG)
+			break;
+		error = put_text(run, &detok, id);
+		now = yi_stats_now_s();
+		if (n == 0)
+			yi_samples_add(&run->stats.first_token_ms,
+				       (now - start + run->stats.prefill_s) * 1e3);
+		else
+			yi_samples_add(&run->stats.latency_ms, (now - last) * 1e3);
+		last = now;
+		if (error || n + 1 == run->options.n)
+			break;
+		error = eval(run, &id, 1);
+		if (error)
+			return error;
+		logits = run->logits;
+	}
+	run->stats.decode_s = yi_stats_now_s() - start;
+	fwrite(rest, 1, yi_detok_end(&detok, rest), stdout);
+	if (fputc('\n', stdout) == EOF || fflush(stdout))
+		return yi_error_set(&run->error, YI_EXIT_TROUBLE, -EIO,
+				    "the answer cannot be written");
+	return run->error.status ? -1 : 0;
+}
+
+static int save(struct run *run)
+{
+	const char *path = run->options.save;
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), error;
+
+	if (fd < 0)
+		return yi_error_set(&run->error, YI_EXIT_TROUBLE, -errno,
+				    "%s: cannot be written: %s", path, strerror(errno));
+	error = yi_kv_save(run->kv, fd, &run->error);
+	if (close(fd) && !error)
+		error = yi_error_set(&run->error, YI_EXIT_TROUBLE, -errno,
+				     "%s: cannot be written: %s", path, strerror(errno));
+	return error;
+}
+
+/* An empty cache, or one from a state file whose tokens the prompt continues. */
+static int make_kv(struct run *run)
+{
+	const struct yi_options *options = &run->options;
+	const struct yi_kv_config config = {
+		.model = run->model,
+		.type = options->kv_type,
+		.alloc = options->kv_alloc,
+		.max_tokens = options->context,
+	};
+	int fd;
+
+	if (config.type == YI_Q8_0 && run->model->hp.head_dim % 32)
+		return yi_error_set(&run->error, YI_EXIT_TROUBLE, -EINVAL,
+				    "--kv q8_0 needs heads of a multiple of 32, not %u",
+				    run->model->hp.head_dim);
+	if (!options->restore) {
+		run->kv = yi_kv_create(&config);
+		return run->kv ? 0 : no_memory(run);
+	}
+	fd = open(options->restore, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return yi_error_set(&run->error, YI_EXIT_TROUBLE, -errno,
+				    "%s: cannot be opened: %s", options->restore, strerror(errno));
+	run->kv = yi_kv_restore(&config, fd, &run->error);
+	close(fd);
+	return run->kv ? 0 : -EINVAL;
+}
+
+static int load(struct run *run)
+{
+	const struct yi_options *options = &run->options;
+
+	run->model = yi_model_load(options->model, options->load, options->populate, &run->error);
+	if (!run->model)
+		return -EINVAL;
+	run->vocab = yi_vocab_load(run->model->file, run->model->hp.n_vocab, &run->error);
+	return run->vocab ? 0 : -EINVAL;
+}
+
+static int print_ids(struct run *run)
+{
+	const char *text = run->options.tokenize;
+	enum yi_tokenize how = YI_TOKENIZE_ADD_SPECIAL;
+
+	if (run->options.chat)
+		how = YI_TOKENIZE_ADD_SPECIAL | YI_TOKENIZE_PARSE_SPECIAL;
+	if (yi_tokenizer_encode(run->vocab, text, strlen(text), how, &run->ids))
+		return no_memory(run);
+	for (size_t i = 0; i < run->ids.count; i++)
+		printf("%s%u", i ? " " : "", run->ids.ids[i]);
+	putchar('\n');
+	return fflush(stdout) ? yi_error_set(&run->error, YI_EXIT_TROUBLE, -EIO,
+					     "the ids cannot be written")
+			      : 0;
+}
+
+static int prepare(struct run *run)
+{
+	struct yi_options *options = &run->options;
+	const struct yi_hparams *hp = &run->model->hp;
+	const uint32_t rows = options->logits ? PREFILL : 1;
+	int error = read_ids(run);
+
+	if (error)
+		return error;
+	if (run->ids.count == 0)
+		return yi_error_set(&run->error, YI_EXIT_USAGE, -EINVAL,
+				    "the prompt has no tokens, give one with -p, -f or --tokens");
+	if (!options->context) {
+		const uint64_t wanted = run->ids.count + options->n;
+
+		options->context = wanted < hp->n_ctx_train ? (uint32_t)wanted : hp->n_ctx_train;
+	}
+	run->workers = yi_workers_create(options->threads ? options->threads : 1);
+	run->forward = yi_forward_create(run->model, run->workers,
+					 options->exact ? YI_EXACT : YI_FAST);
+	run->sampler = yi_sampler_create(&options->sampling, hp->n_vocab);
+	run->logits = yi_mem_array(YI_MEM_ACTIVATIONS, (size_t)rows * hp->n_vocab, sizeof(float));
+	if (!run->workers || !run->forward || !run->sampler || !run->logits)
+		return no_memory(run);
+	if (options->logits) {
+		run->logits_out = fopen(options->logits, "wbe");
+		if (!run->logits_out)
+			return yi_error_set(&run->error, YI_EXIT_TROUBLE, -errno,
+					    "%s: cannot be written: %s", options->logits,
+					    strerror(errno));
+	}
+	return make_kv(run);
+}
+
+static void count_run(struct run *run)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	run->stats.start_faults = (uint64_t)usage.ru_minflt;
+	run->stats.kv_bytes_per_token =
+		yi_kv_bytes_per_token(&run->model->hp, run->options.kv_type);
+	run->stats.weight_bytes = run->model->weight_bytes;
+	run->stats.mapped_bytes = run->model->load == YI_LOAD_MMAP ? run->model->file->file_bytes
+								   : 0;
+	run->stats.sessions_started = 1;
+}
+
+static int answer(struct run *run)
+{
+	const float *last = NULL;
+	int error;
+
+	if (run->options.tokenize)
+		return print_ids(run);
+	error = prepare(run);
+	if (error)
+		return error;
+	count_run(run);
+	for (size_t i = 0; i < run->ids.count; i++)
+		yi_sampler_accept(run->sampler, run->ids.ids[i]);
+	error = prefill(run, &last);
+	if (!error)
+		error = generate(run, last);
+	if (!error && run->logits_out && fflush(run->logits_out))
+		error = yi_error_set(&run->error, YI_EXIT_TROUBLE, -EIO, "%s: cannot be written",
+				     run->options.logits);
+	if (!error && run->options.save)
+		error = save(run);
+	if (error)
+		run->stats.sessions_failed = 1;
+	else
+		run->stats.sessions_finished = 1;
+	return error;
+}
+
+static void release(struct run *run)
+{
+	if (run->logits_out)
+		fclose(run->logits_out);
+	yi_kv_free(run->kv);
+	yi_mem_free(YI_MEM_ACTIVATIONS, run->logits);
+	yi_sampler_free(run->sampler);
+	yi_forward_free(run->forward);
+	yi_workers_free(run->workers);
+	yi_ids_clear(&run->ids);
+	yi_vocab_free(run->vocab);
+	yi_model_free(run->model);
+	yi_stats_clear(&run->stats);
+}
+
+int yi_run_main(int argc, char **argv)
+{
+	struct run run = { 0 };
+	int code = yi_options_parse(YI_VERB_RUN, argc, argv, 1, &run.options, &run.error);
+
+	if (!code)
+		code = load(&run);
+	if (!code)
+		code = answer(&run);
+	if (!code && !run.options.tokenize && run.options.stats &&
+	    yi_stats_write(&run.stats, run.options.stats, NULL, NULL))
+		code = yi_error_set(&run.error, YI_EXIT_TROUBLE, -EIO, "%s: cannot be written",
+				    run.options.stats);
+	if (!code && !run.options.tokenize && !run.options.quiet)
+		yi_stats_print(&run.stats, stderr);
+	if (code)
+		fprintf(stderr, "yi-coder-run: %s\n", run.error.text);
+	release(&run);
+	return code ? run.error.status : 0;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/* See stats.h. */
+#include "tools/runner/stats.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "tools/runner/mem.h"
+
+void yi_samples_add(struct yi_samples *samples, double value)
+{
+	if (samples->count == samples->room) {
+		size_t room = samples->room ? samples->room * 2 : 256;
+		double *values = room <= SIZE_MAX / sizeof(*values)
+					 ? yi_mem_resize(YI_MEM_OTHER, samples->values,
+							 room * sizeof(*values))
+					 : NULL;
+
+		if (!values)
+			return;
+		samples->values = values;
+		samples->room = room;
+	}
+	samples->values[samples->count++] = value;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x, y;
+
+	memcpy(&x, a, sizeof(x));
+	memcpy(&y, b, sizeof(y));
+	return (x > y) - (x < y);
+}
+
+double yi_samples_quantile(struct yi_samples *samples, double fraction)
+{
+	size_t number;
+
+	if (samples->count == 0)
+		return 0;
+	qsort(samples->values, samples->count, sizeof(*samples->values), compare_doubles);
+	/* Nearest rank: the smallest sample that at least that fraction does not exceed. */
+	number = (size_t)(fraction * (double)samples->count + 0.999999);
+	number = number ? number - 1 : 0;
+	return samples->values[number < samples->count ? number : samples->count - 1];
+}
+
+void yi_samples_clear(struct yi_samples *samples)
+{
+	yi_mem_free(YI_MEM_OTHER, samples->values);
+	memset(samples, 0, sizeof(*samples));
+}
+
+double yi_stats_now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* A "Name:  123 kB" line of /proc/self/status in bytes; 0 if there is none. */
+static uint64_t status_bytes(const char *name)
+{
+	FILE *file = fopen("/proc/self/status", "re");
+	char line[256];
+	uint64_t kib = 0;
+
+	if (!file)
+		return 0;
+	while (fgets(line, sizeof(line), file))
+		if (strncmp(line, name, strlen(name)) == 0 && line[strlen(name)] == ':')
+			kib = strtoull(line + strlen(name) + 1, NULL, 10);
+	fclose(file);
+	return kib * 1024;
+}
+
+static double cpu_s(const struct rusage *usage)
+{
+	return (double)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) +
+	       (double)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1e-6;
+}
+
+static void write_quantiles(FILE *out, const char *name, struct yi_samples *samples)
+{
+	fprintf(out, "  \"%s\": {\"p50\": %.3f, \"p90\": %.3f, \"p99\": %.3f, \"p999\": %.3f, "
+		     "\"max\": %.3f},\n",
+		name, yi_samples_quantile(samples, .5), yi_samples_quantile(samples, .9),
+		yi_samples_quantile(samples, .99), yi_samples_quantile(samples, .999),
+		yi_samples_quantile(samples, 1));
+}
+
+static void write_memory(FILE *out)
+{
+	fputs("  \"memory\": {", out);
+	for (int i = 0; i < YI_MEM_CLASSES; i++) {
+		struct yi_mem_count count;
+
+		yi_mem_read((enum yi_mem_class)i, &count);
+		fprintf(out,
+			"%s\n    \"%s\": {\"live_bytes\": %llu, \"peak_bytes\": %llu, "
+			"\"blocks\": %llu, \"allocs\": %llu, \"frees\": %llu, \"refused\": %llu}",
+			i ? "," : "", yi_mem_class_name((enum yi_mem_class)i),
+			(unsigned long long)count.live_bytes, (unsigned long long)count.peak_bytes,
+			(unsigned long long)count.blocks, (unsigned long long)count.allocs,
+			(unsigned long long)count.frees, (unsigned long long)count.refused);
+	}
+	fputs("\n  }", out);
+}
+
+static double per_second(uint64_t tokens, double seconds)
+{
+	return seconds > 0 ? (double)tokens / seconds : 0;
+}
+
+int yi_stats_write(struct yi_stats *stats, const char *path, void (*more)(FILE *, void *),
+		   void *arg)
+{
+	struct rusage usage;
+	FILE *out = strcmp(path, "-") ? fopen(path, "we") : stdout;
+
+	if (!out)
+		return -errno;
+	getrusage(RUSAGE_SELF, &usage);
+	fprintf(out,
+		"{\n  \"prompt_tokens\": %llu,\n  \"generated_tokens\": %llu,\n"
+		"  \"prefill_tokens_per_s\": %.3f,\n  \"decode_tokens_per_s\": %.3f,\n",
+		(unsigned long long)stats->prompt_tokens,
+		(unsigned long long)stats->generated_tokens,
+		per_second(stats->prompt_tokens, stats->prefill_s),
+		per_second(stats->generated_tokens, stats->decode_s));
+	write_quantiles(out, "latency_ms", &stats->latency_ms);
+	write_quantiles(out, "first_token_ms", &stats->first_token_ms);
+	fprintf(out,
+		"  \"peak_rss_bytes\": %llu,\n  \"peak_vsz_bytes\": %llu,\n"
+		"  \"minor_faults\": %ld,\n  \"major_faults\": %ld,\n  \"cpu_s\": %.3f,\n",
+		(unsigned long long)usage.ru_maxrss * 1024,
+		(unsigned long long)status_bytes("VmPeak"), usage.ru_minflt, usage.ru_majflt,
+		cpu_s(&usage));
+	fprintf(out,
+		"  \"sessions\": {\"started\": %llu, \"finished\": %llu, \"failed\": %llu},\n"
+		"  \"kv_bytes_per_token\": %llu,\n  \"weight_bytes\": %llu,\n"
+		"  \"mapped_bytes\": %llu,\n  \"steps\": %llu,\n  \"peak_live_bytes\": %llu,\n",
+		(unsigned long long)stats->sessions_started,
+		(unsigned long long)stats->sessions_finished,
+		(unsigned long long)stats->sessions_failed,
+		(unsigned long long)stats->kv_bytes_per_token,
+		(unsigned long long)stats->weight_bytes, (unsigned long long)stats->mapped_bytes,
+		(unsigned long long)stats->steps, (unsigned long long)yi_mem_peak_bytes());
+	write_memory(out);
+	if (more) {
+		fputs(",\n", out);
+		more(out, arg);
+	}
+	fputs("\n}\n", out);
+	if (out == stdout)
+		return fflush(out) ? -errno : 0;
+	return fclose(out) ? -errno : 0;
+}
+
+static void print_memory(const struct yi_stats *stats, FILE *out)
+{
+	/* The tier that the library should have chosen for each class. */
+	static const char *const tiers[YI_MEM_CLASSES] = {
+		"persistent", "session", "temporary", "persistent", "session", "persistent",
+	};
+
+	fprintf(out, "%-12s %-11s %12s %12s %10s %10s %12s\n", "memory", "tier", "live MiB",
+		"peak MiB", "blocks", "allocs", "allocs/token");
+	for (int i = 0; i < YI_MEM_CLASSES; i++) {
+		struct yi_mem_count count;
+		uint64_t tokens = stats->prompt_tokens + stats->generated_tokens;
+
+		yi_mem_read((enum yi_mem_class)i, &count);
+		fprintf(out, "%-12s %-11s %12.2f %12.2f %10llu %10llu %12.2f\n",
+			yi_mem_class_name((enum yi_mem_class)i), tiers[i],
+			(double)count.live_bytes / 1048576, (double)count.peak_bytes / 1048576,
+			(unsigned long long)count.blocks, (unsigned long long)count.allocs,
+			tokens ? (double)count.allocs / (double)tokens : 0);
+	}
+	if (stats->mapped_bytes)
+		fprintf(out, "%-12s %-11s %12.2f\n", "weights", "(mapped)",
+			(double)stats->mapped_bytes / 1048576);
+}
+
+void yi_stats_print(struct yi_stats *stats, FILE *out)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	fprintf(out, "prefill      %10llu tokens %10.2f tokens/s\n",
+		(unsigned long long)stats->prompt_tokens,
+		per_second(stats->prompt_tokens, stats->prefill_s));
+	fprintf(out, "decode       %10llu tokens %10.2f tokens/s\n",
+		(unsigned long long)stats->generated_tokens,
+		per_second(stats->generated_tokens, stats->decode_s));
+	fprintf(out, "latency ms   p50 %.2f  p90 %.2f  p99 %.2f  p99.9 %.2f  max %.2f\n",
+		yi_samples_quantile(&stats->latency_ms, .5),
+		yi_samples_quantile(&stats->latency_ms, .9),
+		yi_samples_quantile(&stats->latency_ms, .99),
+		yi_samples_quantile(&stats->latency_ms, .999),
+		yi_samples_quantile(&stats->latency_ms, 1));
+	fprintf(out, "first token  p50 %.2f  p99 %.2f  max %.2f ms\n",
+		yi_samples_quantile(&stats->first_token_ms, .5),
+		yi_samples_quantile(&stats->first_token_ms, .99),
+		yi_samples_quantile(&stats->first_token_ms, 1));
+	fprintf(out, "process      RSS %.1f MiB, VSZ %.1f MiB, faults %ld minor %ld major, "
+		     "CPU %.2f s\n",
+		(double)usage.ru_maxrss / 1024, (double)status_bytes("VmPeak") / 1048576,
+		usage.ru_minflt, usage.ru_majflt, cpu_s(&usage));
+	print_memory(stats, out);
+}
+
+void yi_stats_clear(struct yi_stats *stats)
+{
+	yi_samples_clear(&stats->latency_ms);
+	yi_samples_clear(&stats->first_token_ms);
+	memset(stats, 0, sizeof(*stats));
+}
