@@ -1,11 +1,132 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * api: the functions of tiermalloc.h. Each is a line or two over the modules; any thread.
+ * api: the functions of tiermalloc.h, a few lines each over the modules. Any thread.
+ *
+ * Sessions are numbered and counted here. Steps, tags, rules and tiers belong to parts that this
+ * build does not have: their functions accept every right call and do nothing.
  */
 #include "shim/tiermalloc.h"
 
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "shim/core_stub.h"
 #include "shim/base/attrs.h"
+#include "shim/base/parse.h"
 #include "shim/base/version.h"
+#include "shim/boot.h"
+#include "shim/family.h"
+#include "shim/report.h"
+
+static _Atomic uint64_t sessions_begun;
+static _Atomic uint64_t sessions_open;
+
+static bool serves(void)
+{
+	return tm_boot() && tm_root.server == TM_SERVER_ENGINE;
+}
+
+TM_EXPORT uint64_t tiermalloc_session_begin(const char *name)
+{
+	(void)name;
+	if (!serves())
+		return 0;
+	atomic_fetch_add_explicit(&sessions_open, 1, memory_order_relaxed);
+	return atomic_fetch_add_explicit(&sessions_begun, 1, memory_order_relaxed) + 1;
+}
+
+TM_EXPORT void tiermalloc_session_end(uint64_t session)
+{
+	uint64_t open = atomic_load_explicit(&sessions_open, memory_order_relaxed);
+	if (session == 0 || session > atomic_load_explicit(&sessions_begun, memory_order_relaxed))
+		return;
+	while (open != 0 &&
+	       !atomic_compare_exchange_weak_explicit(&sessions_open, &open, open - 1,
+						      memory_order_relaxed, memory_order_relaxed))
+		;
+}
+
+TM_EXPORT void tiermalloc_step(void)
+{
+}
+
+TM_EXPORT void tiermalloc_tag_push(const char *tag)
+{
+	(void)tag;
+}
+
+TM_EXPORT void tiermalloc_tag_pop(void)
+{
+}
+
+static void *invalid(void)
+{
+	errno = EINVAL;
+	return NULL;
+}
+
+TM_EXPORT void *tiermalloc_alloc(size_t size, size_t align, int tier)
+{
+	if (tier < TIERMALLOC_AUTO || tier > TIERMALLOC_TEMPORARY || (align & (align - 1)) != 0)
+		return invalid();
+	return align <= 16 ? tm_root.ops.malloc(size) : tm_root.ops.memalign(align, size);
+}
+
+TM_EXPORT int tiermalloc_set_tier(const char *rule)
+{
+	return rule == NULL ? -EINVAL : -ENOSYS;
+}
+
+TM_EXPORT size_t tiermalloc_trim(int tier)
+{
+	if (tier < TIERMALLOC_AUTO || tier > TIERMALLOC_TEMPORARY || !serves())
+		return 0;
+	return tm_alloc_trim();
+}
+
+/* All there is lives in the tier that a new block starts in: session. */
+static void fill(struct tiermalloc_stats *st, const struct tm_snapshot *s)
+{
+	struct tm_report_resident resident = {0, 0};
+	tm_report_resident(s->zone_start, s->zone_end, &resident);
+	st->live_bytes[0] = st->live_bytes[TIERMALLOC_SESSION] = s->live_bytes;
+	st->slot_bytes[0] = st->slot_bytes[TIERMALLOC_SESSION] = s->slot_bytes;
+	st->cached_bytes[0] = st->cached_bytes[TIERMALLOC_SESSION] = s->cached_bytes;
+	st->resident_bytes = resident.resident_bytes;
+	st->peak_bytes = s->peak_live_bytes;
+	st->sessions = atomic_load_explicit(&sessions_open, memory_order_relaxed);
+}
+
+TM_EXPORT int tiermalloc_stats(struct tiermalloc_stats *stats)
+{
+	struct tiermalloc_stats full = {0};
+	struct tm_snapshot s = {0};
+	uint64_t bytes;
+	int rc;
+	if (stats == NULL || stats->struct_bytes < sizeof(stats->struct_bytes))
+		return -EINVAL;
+	if (!serves())
+		return -ENOSYS;
+	rc = tm_account_snapshot(&s);
+	if (rc != 0)
+		return rc;
+	bytes = stats->struct_bytes < sizeof(full) ? stats->struct_bytes : sizeof(full);
+	full.struct_bytes = bytes;
+	fill(&full, &s);
+	__builtin_memcpy(stats, &full, bytes);
+	return 0;
+}
+
+TM_EXPORT int tiermalloc_report(int fd, const char *kind)
+{
+	struct tm_str k = tm_str_of(kind);
+	if (!tm_boot())
+		return -EAGAIN;
+	if (tm_str_is(k, "exit"))
+		return tm_report_write(fd);
+	return tm_str_is(k, "leak") || tm_str_is(k, "frag") || tm_str_is(k, "full") ? -ENOSYS
+										    : -EINVAL;
+}
 
 TM_EXPORT const char *tiermalloc_version(void)
 {

@@ -3,10 +3,47 @@
 include_HEADERS += %reldir%/tiermalloc.h
 EXTRA_DIST += %reldir%/tiermalloc.map
 
-libtmcore_a_SOURCES +=
+libtmcore_a_SOURCES += \
+	%reldir%/core_stub.h \
+	%reldir%/boot.c \
+	%reldir%/boot.h \
+	%reldir%/core_stub.c \
+	%reldir%/cxx.c \
+	%reldir%/cxx.h \
+	%reldir%/dl.c \
+	%reldir%/dl.h \
+	%reldir%/early.c \
+	%reldir%/early.h \
+	%reldir%/elf.c \
+	%reldir%/elf.h \
+	%reldir%/family.c \
+	%reldir%/family.h \
+	%reldir%/foreign.c \
+	%reldir%/foreign.h \
+	%reldir%/report.c \
+	%reldir%/report.h
 
 libtiermalloc_so_SOURCES += \
-	%reldir%/api.c
+	%reldir%/api.c \
+	%reldir%/guardcalls.c \
+	%reldir%/interpose.c \
+	%reldir%/interpose_cxx.c \
+	%reldir%/start.c
+
+if ARCH_X86_64
+libtiermalloc_so_SOURCES += %reldir%/dl_x86_64.S
+endif
+if ARCH_AARCH64
+libtiermalloc_so_SOURCES += %reldir%/dl_aarch64.S
+endif
+EXTRA_DIST += %reldir%/dl_x86_64.S %reldir%/dl_aarch64.S
+
+# A throw passes through (H36).
+%reldir%/libtmcore_a-cxx.$(OBJEXT): CFLAGS += -fexceptions
+# Exports must stay jumps in every build, or the account would see our own addresses as callers.
+%reldir%/libtiermalloc_so-interpose.$(OBJEXT): CFLAGS += -O2
+%reldir%/libtiermalloc_so-interpose_cxx.$(OBJEXT): CFLAGS += -O2
+%reldir%/libtmcore_a-family.$(OBJEXT): CFLAGS += -O2
 
 include %reldir%/base/local.mk
 include %reldir%/os/local.mk

@@ -17,6 +17,8 @@
 #define TM_PURE __attribute__((pure))
 #define TM_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define TM_EXPORT __attribute__((visibility("default")))
+/* For declarations of variables: without it, every access goes by the offset table. */
+#define TM_HIDDEN __attribute__((visibility("hidden")))
 #define TM_UNUSED __attribute__((unused))
 #define TM_ALIGNED(n) __attribute__((aligned(n)))
 #define TM_CACHE_LINE 64

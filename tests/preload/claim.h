@@ -33,7 +33,7 @@
 #define CLAIM_SKIP 77    /* cannot run here */
 #define CLAIM_TIMEOUT 124 /* status of a command that hung */
 
-static _Atomic int claim_failures;
+static int claim_failures;
 
 __attribute__((unused, format(printf, 1, 2))) static void claim_say(const char *fmt, ...)
 {
@@ -52,10 +52,15 @@ __attribute__((unused, format(printf, 1, 2))) static void claim_say(const char *
 		return;
 }
 
-/* Beyond 20 a failing program repeats itself. */
+/* Counts a failure; beyond 20 a program repeats itself and is silent. */
+__attribute__((unused)) static bool claim_failed(void)
+{
+	return __atomic_add_fetch(&claim_failures, 1, __ATOMIC_RELAXED) <= 20;
+}
+
 #define claim(holds, ...)                                                                          \
 	do {                                                                                       \
-		if (!(holds) && ++claim_failures <= 20) {                                          \
+		if (!(holds) && claim_failed()) {                                                  \
 			claim_say("%s:%d: does not hold: %s", __FILE__, __LINE__, #holds);         \
 			claim_say("  " __VA_ARGS__);                                               \
 		}                                                                                  \
@@ -128,7 +133,7 @@ static int claim_status(pid_t child, int fd, struct claim_output *out, int secon
 	time_t end = now.tv_sec + seconds;
 	bool hung = false;
 	while (waitpid(child, &status, WNOHANG) == 0) {
-		struct pollfd ready = {.fd = fd, .events = POLLIN};
+		struct pollfd ready = {fd, POLLIN, 0};
 		if (poll(&ready, 1, 20) > 0 && (ready.revents & POLLIN)) {
 			char scrap[4096];
 			size_t room = out ? sizeof(out->text) - 1 - out->length : 0;

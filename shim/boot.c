@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/boot.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "shim/core_stub.h"
+#include "shim/cxx.h"
+#include "shim/dl.h"
+#include "shim/early.h"
+#include "shim/elf.h"
+#include "shim/foreign.h"
+#include "shim/os/clock.h"
+#include "shim/os/lock.h"
+#include "shim/os/mem.h"
+#include "shim/os/msg.h"
+#include "shim/os/proc.h"
+#include "shim/os/sys.h"
+
+enum { COLD, BOOTING, READY };
+
+/* How long a second thread waits for the first: an eternity for a boot, which takes 50 us. */
+#define WAIT_ROUNDS 1000
+#define WAIT_NS 1000000
+
+static _Atomic uint32_t state;
+static _Atomic int booting_tid;
+
+/* Set by the loader before it runs anything of ours: where the kernel put argc (glibc >= 2.2.5). */
+extern void *__libc_stack_end;
+#pragma weak __libc_stack_end
+extern char **environ;
+#pragma weak environ
+
+/* Functions that only a sanitizer's run-time library has. */
+void __asan_init(void);
+void __tsan_init(void);
+void __msan_init(void);
+void __hwasan_init(void);
+#pragma weak __asan_init
+#pragma weak __tsan_init
+#pragma weak __msan_init
+#pragma weak __hwasan_init
+
+/* --- before boot ------------------------------------------------------------------------------ */
+
+static void *early_or_enomem(size_t align, size_t size)
+{
+	void *p = tm_early_alloc(align, size);
+	if (p == NULL)
+		errno = ENOMEM;
+	return p;
+}
+
+static void *cold_malloc(size_t size)
+{
+	return tm_boot() ? tm_root.ops.malloc(size) : early_or_enomem(1, size);
+}
+
+static void cold_free(void *p)
+{
+	if (p == NULL)
+		return;
+	if (tm_boot())
+		tm_root.ops.free(p);
+	else
+		tm_early_free(p);
+}
+
+static void *cold_calloc(size_t n, size_t size)
+{
+	size_t bytes;
+	if (tm_boot())
+		return tm_root.ops.calloc(n, size);
+	return early_or_enomem(1, __builtin_mul_overflow(n, size, &bytes) ? SIZE_MAX : bytes);
+}
+
+static void *early_realloc(void *old, size_t size)
+{
+	size_t keep = tm_early_usable(old), i;
+	unsigned char *p = early_or_enomem(1, size);
+	if (p == NULL)
+		return NULL;
+	for (i = 0; i < keep && i < size; i++)
+		p[i] = ((const unsigned char *)old)[i];
+	tm_early_free(old);
+	return p;
+}
+
+static void *cold_realloc(void *p, size_t size)
+{
+	return tm_boot() ? tm_root.ops.realloc(p, size) : early_realloc(p, size);
+}
+
+static void *cold_memalign(size_t align, size_t size)
+{
+	return tm_boot() ? tm_root.ops.memalign(align, size) : early_or_enomem(align, size);
+}
+
+static int cold_posix_memalign(void **ret_p, size_t align, size_t size)
+{
+	void *p;
+	if (tm_boot())
+		return tm_root.ops.posix_memalign(ret_p, align, size);
+	p = tm_early_alloc(align, size);
+	if (p == NULL)
+		return ENOMEM;
+	*ret_p = p;
+	return 0;
+}
+
+static size_t cold_usable_size(void *p)
+{
+	return tm_boot() ? tm_root.ops.usable_size(p) : tm_early_usable(p);
+}
+
+static void *cold_new(size_t size)
+{
+	void *p;
+	if (tm_boot())
+		return tm_root.ops.op_new(size);
+	p = tm_early_alloc(1, size);
+	return p != NULL ? p : tm_cxx_new_failed(size, 1);
+}
+
+static void *cold_new_aligned(size_t size, size_t align)
+{
+	void *p;
+	if (tm_boot())
+		return tm_root.ops.op_new_aligned(size, align);
+	p = tm_early_alloc(align, size);
+	return p != NULL ? p : tm_cxx_new_failed(size, align);
+}
+
+static void *cold_new_nothrow(size_t size)
+{
+	return tm_boot() ? tm_root.ops.op_new_nothrow(size) : tm_early_alloc(1, size);
+}
+
+static void *cold_new_aligned_nothrow(size_t size, size_t align)
+{
+	return tm_boot() ? tm_root.ops.op_new_aligned_nothrow(size, align)
+			 : tm_early_alloc(align, size);
+}
+
+static void cold_delete_sized(void *p, size_t size)
+{
+	if (p == NULL)
+		return;
+	if (tm_boot())
+		tm_root.ops.op_delete_sized(p, size);
+	else
+		tm_early_free(p);
+}
+
+#define COLD_OPS                                                                                   \
+	{                                                                                          \
+		.malloc = cold_malloc, .free = cold_free, .calloc = cold_calloc,                   \
+		.realloc = cold_realloc, .memalign = cold_memalign,                                \
+		.posix_memalign = cold_posix_memalign, .usable_size = cold_usable_size,            \
+		.op_new = cold_new, .op_new_aligned = cold_new_aligned,                            \
+		.op_new_nothrow = cold_new_nothrow,                                                \
+		.op_new_aligned_nothrow = cold_new_aligned_nothrow, .op_delete = cold_free,        \
+		.op_delete_sized = cold_delete_sized                                               \
+	}
+
+TM_ALIGNED(TM_ROOT_ALIGN)
+union tm_root_pages tm_root_pages = {.root = {.ops = COLD_OPS}};
+
+/* --- what the kernel left on the stack -------------------------------------------------------- */
+
+/* The strings that the kernel passed: found without libc, whose environ is not set yet (H04). */
+struct start {
+	char **env;               /* never NULL */
+	const Elf64_auxv_t *auxv; /* NULL: not found */
+};
+
+static char *no_env[] = {NULL};
+
+static struct start find_start(void)
+{
+	struct start s = {no_env, NULL};
+	char **p;
+	if (&__libc_stack_end != NULL && __libc_stack_end != NULL) {
+		uintptr_t argc = *(uintptr_t *)__libc_stack_end;
+		s.env = (char **)__libc_stack_end + argc + 2;
+		for (p = s.env; *p != NULL; p++)
+			;
+		s.auxv = (const void *)(p + 1);
+	}
+	/* The program may have given itself another one by now. */
+	if (&environ != NULL && environ != NULL)
+		s.env = environ;
+	return s;
+}
+
+static void copy_program(const char *path)
+{
+	const char *name = path;
+	size_t i;
+	for (; *path != '\0'; path++)
+		if (*path == '/')
+			name = path + 1;
+	for (i = 0; i + 1 < sizeof(tm_root.program) && name[i] != '\0'; i++)
+		tm_root.program[i] = name[i];
+	tm_root.program[i] = '\0';
+}
+
+static void read_auxv(const Elf64_auxv_t *a)
+{
+	tm_root.page_bytes = TM_PAGE_BYTES;
+	tm_root.secure = a == NULL; /* who knows: be careful */
+	for (; a != NULL && a->a_type != AT_NULL; a++) {
+		switch (a->a_type) {
+		case AT_SECURE: tm_root.secure = a->a_un.a_val != 0; break;
+		case AT_PAGESZ: tm_root.page_bytes = a->a_un.a_val; break;
+		case AT_EXECFN: copy_program((const char *)a->a_un.a_val); break;
+		case AT_RANDOM:
+			__builtin_memcpy(tm_root.random, (const void *)a->a_un.a_val,
+					 sizeof(tm_root.random));
+			break;
+		default: break;
+		}
+	}
+}
+
+/* The first 8 bytes of AT_RANDOM are the stack canary's: nothing of ours may reveal them. */
+static void stir_random(void)
+{
+	uint64_t w[2], mix;
+	unsigned i;
+	__builtin_memcpy(w, tm_root.random, sizeof(w));
+	mix = w[1] ^ (uintptr_t)&w ^ ((uint64_t)tm_sys_getpid() << 40);
+	for (i = 0; i < 2; i++) {
+		mix += UINT64_C(0x9e3779b97f4a7c15);
+		w[i] = (mix ^ (mix >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+		w[i] = (w[i] ^ (w[i] >> 27)) * UINT64_C(0x94d049bb133111eb);
+		w[i] ^= w[i] >> 31;
+	}
+	__builtin_memcpy(tm_root.random, w, sizeof(w));
+}
+
+/* --- which functions serve -------------------------------------------------------------------- */
+
+static bool has_sanitizer(void)
+{
+	return &__asan_init != NULL || &__tsan_init != NULL || &__msan_init != NULL ||
+	       &__hwasan_init != NULL;
+}
+
+static void passive_free(void *p)
+{
+	if (tm_early_owns(p))
+		tm_early_free(p);
+	else
+		tm_root.next.free(p);
+}
+
+static void *passive_realloc(void *p, size_t size)
+{
+	void *moved;
+	size_t keep;
+	if (!tm_early_owns(p))
+		return tm_root.next.realloc(p, size);
+	moved = tm_root.next.malloc(size);
+	keep = tm_early_usable(p);
+	if (moved != NULL)
+		__builtin_memcpy(moved, p, keep < size ? keep : size);
+	return moved;
+}
+
+static size_t passive_usable_size(void *p)
+{
+	return tm_early_owns(p) ? tm_early_usable(p) : tm_root.next.usable_size(p);
+}
+
+static void passive_delete_sized(void *p, size_t size)
+{
+	(void)size;
+	passive_free(p);
+}
+
+static void *passive_new(size_t size)
+{
+	void *p = tm_root.next.malloc(size);
+	return p != NULL ? p : tm_cxx_new_failed(size, 1);
+}
+
+static void *passive_new_aligned(size_t size, size_t align)
+{
+	void *p = tm_root.next.memalign(align, size);
+	return p != NULL ? p : tm_cxx_new_failed(size, align);
+}
+
+static void *passive_new_nothrow(size_t size)
+{
+	void *p = tm_root.next.malloc(size);
+	return p != NULL ? p : tm_cxx_nothrow_failed(size, 1);
+}
+
+static void *passive_new_aligned_nothrow(size_t size, size_t align)
+{
+	void *p = tm_root.next.memalign(align, size);
+	return p != NULL ? p : tm_cxx_nothrow_failed(size, align);
+}
+
+/* A sanitizer tells malloc from new: give it what the program called. 0: no C++ there (yet). */
+static void passive_cxx(struct tm_ops *ops)
+{
+	uintptr_t plain = tm_elf_next("_Znwm"), aligned = tm_elf_next("_ZnwmSt11align_val_t");
+	uintptr_t del = tm_elf_next("_ZdlPv");
+	*ops = (struct tm_ops){.op_new = passive_new,
+			       .op_new_aligned = passive_new_aligned,
+			       .op_new_nothrow = passive_new_nothrow,
+			       .op_new_aligned_nothrow = passive_new_aligned_nothrow,
+			       .op_delete = passive_free,
+			       .op_delete_sized = passive_delete_sized};
+	if (tm_root.passive_reason != TM_PASSIVE_SANITIZER || plain == 0 || aligned == 0 ||
+	    del == 0)
+		return;
+	TM_ELF_FUNCTION(plain, &ops->op_new);
+	TM_ELF_FUNCTION(aligned, &ops->op_new_aligned);
+	TM_ELF_FUNCTION(del, &ops->op_delete);
+}
+
+static void go_passive(enum tm_passive_reason reason)
+{
+	struct tm_next *n = &tm_root.next;
+	struct tm_ops ops;
+	tm_root.passive_reason = reason;
+	tm_root.server = TM_SERVER_LIBC;
+	tm_foreign_resolve(n);
+	passive_cxx(&ops);
+	ops.malloc = n->malloc;
+	ops.calloc = n->calloc;
+	ops.memalign = n->memalign;
+	ops.posix_memalign = n->posix_memalign;
+	ops.free = passive_free;
+	ops.realloc = passive_realloc;
+	ops.usable_size = passive_usable_size;
+	tm_root.ops = ops;
+}
+
+static void go_on(void)
+{
+	struct tm_ops ops = {.malloc = tm_alloc_malloc,
+			     .free = tm_alloc_free,
+			     .calloc = tm_alloc_calloc,
+			     .realloc = tm_alloc_realloc,
+			     .memalign = tm_alloc_aligned,
+			     .posix_memalign = tm_alloc_posix_memalign,
+			     .usable_size = tm_alloc_usable,
+			     .op_new = tm_alloc_new,
+			     .op_new_aligned = tm_alloc_new_aligned,
+			     .op_new_nothrow = tm_alloc_new_nothrow,
+			     .op_new_aligned_nothrow = tm_alloc_new_aligned_nothrow,
+			     .op_delete = tm_alloc_free,
+			     .op_delete_sized = tm_alloc_free_sized};
+	tm_root.server = TM_SERVER_ENGINE;
+	tm_fork_generation_init();
+	if (tm_core_boot() != 0) {
+		go_passive(TM_PASSIVE_NO_CORE);
+		return;
+	}
+	tm_alloc_ops(&ops);
+	tm_root.ops = ops;
+}
+
+/* --- options ---------------------------------------------------------------------------------- */
+
+/* Texts of the environment are copied: programs write over theirs (setproctitle). */
+static char option_store[4096];
+
+static void count_problem(void *context, const struct tm_tunables_problem *problem)
+{
+	(void)problem;
+	++*(unsigned *)context;
+}
+
+static void tell_problem(void *context, const struct tm_tunables_problem *problem)
+{
+	char line[400];
+	(void)context;
+	tm_tunables_describe(line, sizeof(line), problem);
+	tm_msg(tm_tunables_is_warning(problem) ? TM_MSG_WARN : TM_MSG_INFO, "%s", line);
+}
+
+/* Twice where something is wrong: only the whole environment says whether to speak of it. */
+static void read_options(char **env)
+{
+	unsigned problems = 0;
+	struct tm_tunables_input input = {.env = tm_root.secure ? NULL : env,
+					  .store = option_store,
+					  .store_bytes = sizeof(option_store),
+					  .report = count_problem,
+					  .context = &problems};
+	size_t wanted = tm_root.secure ? 0 : tm_tunables_store_bytes(env);
+	if (wanted > sizeof(option_store)) {
+		char *room =
+			tm_mem_map((wanted + tm_root.page_bytes - 1) & ~(tm_root.page_bytes - 1));
+		if (room != NULL) {
+			input.store = room;
+			input.store_bytes = wanted;
+		}
+	}
+	tm_tunables_read(&tm_root.options, &input);
+	tm_msg_set_mask(tm_root.options.log);
+	if (problems == 0 || has_sanitizer())
+		return;
+	input.report = tell_problem;
+	tm_tunables_read(&tm_root.options, &input);
+}
+
+/* Release calls go through libc's names, where registration caches listen (H52); not our wrappers. */
+static void use_libc_for_release(void)
+{
+	int (*unmap)(void *, size_t) = NULL;
+	int (*advise)(void *, size_t, int) = NULL;
+	TM_ELF_FUNCTION(tm_elf_next("munmap"), &unmap);
+	TM_ELF_FUNCTION(tm_elf_next("madvise"), &advise);
+	tm_mem_use_libc(unmap, advise);
+}
+
+static void boot(void)
+{
+	struct start start = find_start();
+	tm_root.stack_end = &__libc_stack_end != NULL ? (uintptr_t)__libc_stack_end : 0;
+	read_auxv(start.auxv);
+	stir_random();
+	tm_root.brk_start = (uintptr_t)tm_syscall6(SYS_brk, 0, 0, 0, 0, 0, 0);
+	tm_msg_init();
+	tm_clock_init();
+	read_options(start.env);
+	use_libc_for_release();
+	tm_dl_boot();
+	if (has_sanitizer())
+		go_passive(TM_PASSIVE_SANITIZER);
+	else if (tm_root.options.mode == TM_MODE_OFF)
+		go_passive(TM_PASSIVE_OFF);
+	else
+		go_on();
+	/* Where this fails (an exotic page size, a filter) the root merely stays writable. */
+	tm_mem_protect(&tm_root_pages, sizeof(tm_root_pages), PROT_READ);
+}
+
+/* --- the state machine ------------------------------------------------------------------------ */
+
+static bool wait_for_boot(void)
+{
+	struct timespec pause = {0, WAIT_NS};
+	unsigned i;
+	if (atomic_load_explicit(&booting_tid, memory_order_relaxed) == tm_sys_gettid())
+		return false;
+	for (i = 0; i < WAIT_ROUNDS; i++) {
+		if (atomic_load_explicit(&state, memory_order_acquire) == READY)
+			return true;
+		tm_sys_nanosleep(&pause);
+	}
+	return false;
+}
+
+TM_COLD bool tm_boot(void)
+{
+	uint32_t seen = COLD;
+	if (atomic_load_explicit(&state, memory_order_acquire) == READY)
+		return true;
+	if (!atomic_compare_exchange_strong_explicit(&state, &seen, BOOTING, memory_order_acq_rel,
+						     memory_order_acquire))
+		return seen == READY || wait_for_boot();
+	atomic_store_explicit(&booting_tid, tm_sys_gettid(), memory_order_relaxed);
+	boot();
+	atomic_store_explicit(&state, READY, memory_order_release);
+	return true;
+}
+
+bool tm_boot_is_ready(void)
+{
+	return atomic_load_explicit(&state, memory_order_acquire) == READY;
+}
+
+/* A program without any allocation still has its options read before main, while it is alone. */
+__attribute__((constructor)) static void boot_at_load(void)
+{
+	tm_boot();
+}
+
+int tm_boot_check(void)
+{
+	const struct tm_ops *o = &tm_root.ops;
+	if (!tm_boot_is_ready())
+		return 0;
+	if (o->malloc == NULL || o->malloc == cold_malloc || o->free == NULL ||
+	    o->free == cold_free)
+		return __LINE__;
+	if (o->calloc == NULL || o->realloc == NULL || o->memalign == NULL ||
+	    o->posix_memalign == NULL)
+		return __LINE__;
+	if (o->usable_size == NULL || o->op_new == NULL || o->op_new_aligned == NULL)
+		return __LINE__;
+	if (o->op_new_nothrow == NULL || o->op_new_aligned_nothrow == NULL)
+		return __LINE__;
+	return o->op_delete == NULL || o->op_delete_sized == NULL ? __LINE__ : 0;
+}

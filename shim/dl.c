@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/dl.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "shim/base/parse.h"
+#include "shim/boot.h"
+#include "shim/elf.h"
+#include "shim/family.h"
+#include "shim/os/msg.h"
+
+/* The assembly knows these by number. */
+_Static_assert(offsetof(union tm_root_pages, root.next_dlsym) == 104, "dl_*.S");
+_Static_assert(offsetof(union tm_root_pages, root.next_dlopen) == 112, "dl_*.S");
+_Static_assert(RTLD_DEEPBIND == 8, "dl_*.S");
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+#define BUCKETS 2048u
+
+_Static_assert(BUCKETS >= 2 * TM_DL_ENTRIES, "probes stay short");
+
+/* Open addressing by the name's hash; a slot is filled once and never changes. */
+static _Atomic(const struct tm_dl_entry *) bucket[BUCKETS];
+static _Atomic size_t entries_used;
+
+static uint32_t hash_of(const char *name)
+{
+	uint32_t h = 5381;
+	for (; *name != '\0'; name++)
+		h = h * 33 + (unsigned char)*name;
+	return h;
+}
+
+static bool same(const char *a, const char *b)
+{
+	while (*a != '\0' && *a == *b) {
+		a++;
+		b++;
+	}
+	return *a == *b;
+}
+
+static const struct tm_dl_entry *lookup_family(const char *name)
+{
+	size_t i;
+	for (i = 0; i < tm_family_dl_count; i++)
+		if (tm_family_dl[i].name[0] == name[0] && same(tm_family_dl[i].name, name))
+			return &tm_family_dl[i];
+	return NULL;
+}
+
+/* The family is searched in place: most programs register nothing, and touch no page of the buckets. */
+static const struct tm_dl_entry *lookup(const char *name)
+{
+	uint32_t i;
+	const struct tm_dl_entry *e = lookup_family(name);
+	if (e != NULL || atomic_load_explicit(&entries_used, memory_order_acquire) == 0)
+		return e;
+	i = hash_of(name) % BUCKETS;
+	for (;; i = (i + 1) % BUCKETS) {
+		e = atomic_load_explicit(&bucket[i], memory_order_acquire);
+		if (e == NULL || same(e->name, name))
+			return e;
+	}
+}
+
+int tm_dl_register(const struct tm_dl_entry *entries, size_t count)
+{
+	size_t n, used = atomic_load_explicit(&entries_used, memory_order_relaxed);
+	do {
+		if (count > TM_DL_ENTRIES - used)
+			return -ENOSPC;
+	} while (!atomic_compare_exchange_weak_explicit(
+		&entries_used, &used, used + count, memory_order_acq_rel, memory_order_relaxed));
+	for (n = 0; n < count; n++) {
+		uint32_t i = hash_of(entries[n].name) % BUCKETS;
+		const struct tm_dl_entry *none = NULL;
+		while (!atomic_compare_exchange_strong_explicit(&bucket[i], &none, &entries[n],
+								memory_order_release,
+								memory_order_relaxed)) {
+			none = NULL;
+			i = (i + 1) % BUCKETS;
+		}
+	}
+	return 0;
+}
+
+/* --- dlsym ------------------------------------------------------------------------------------ */
+
+void *tm_dl_real_dlsym(void *handle, const char *name)
+{
+	void *(*real)(void *, const char *) = NULL;
+	uintptr_t address = tm_root.next_dlsym != 0 ? tm_root.next_dlsym : tm_dl_find_dlsym();
+	TM_ELF_FUNCTION(address, &real);
+	return real == NULL ? NULL : real(handle, name);
+}
+
+/* Who asks for the next one is asked about by his own address; the real function is not called. */
+static void *answer_next(const struct tm_dl_entry *e, const char *name, const void *caller)
+{
+	struct tm_elf_object where;
+	uintptr_t found = tm_elf_next_after((uintptr_t)caller, name, &where);
+	void *given;
+	if (found == 0)
+		return TM_DL_PASS;
+	given = e->handler(name, (void *)found);
+	/* Not replaced: the real function also knows versions and namespaces. */
+	return given == (void *)found ? TM_DL_PASS : given;
+}
+
+void *tm_dl_answer(void *handle, const char *name, const void *caller)
+{
+	const struct tm_dl_entry *e;
+	void *found;
+	if (name == NULL || handle == RTLD_DEFAULT || !tm_boot())
+		return TM_DL_PASS;
+	e = lookup(name);
+	if (e == NULL)
+		return TM_DL_PASS;
+	if (handle == RTLD_NEXT)
+		return answer_next(e, name, caller);
+	found = tm_dl_real_dlsym(handle, name);
+	return found == NULL ? NULL : e->handler(name, found);
+}
+
+/* --- dlopen ----------------------------------------------------------------------------------- */
+
+static struct tm_str base_name(const char *file)
+{
+	const char *base = file;
+	for (; *file != '\0'; file++)
+		if (*file == '/')
+			base = file + 1;
+	return tm_str_of(base);
+}
+
+static bool keeps_deepbind(const char *file)
+{
+	const struct tm_options *o = &tm_root.options;
+	struct tm_str globs = tm_str_of(o->deepbind_globs);
+	if (tm_root.server != TM_SERVER_ENGINE || o->deepbind == TM_DEEPBIND_KEEP)
+		return true;
+	if (o->deepbind == TM_DEEPBIND_DROP || file == NULL)
+		return false;
+	return tm_parse_glob_list(globs, tm_str_of(file)) ||
+	       tm_parse_glob_list(globs, base_name(file));
+}
+
+int tm_dl_open_flags(const char *file, int flags)
+{
+	if (!tm_boot() || keeps_deepbind(file))
+		return flags;
+	tm_msg(TM_MSG_INFO, "RTLD_DEEPBIND dropped for '%s', TIERMALLOC_DEEPBIND=keep leaves it",
+	       file == NULL ? "" : file);
+	return flags & ~RTLD_DEEPBIND;
+}
+
+/* --- the real functions ----------------------------------------------------------------------- */
+
+void tm_dl_boot(void)
+{
+	tm_root.next_dlsym = tm_elf_next("dlsym");
+	tm_root.next_dlopen = tm_elf_next("dlopen");
+}
+
+/* Before glibc 2.34 these are libdl's, which may be loaded later than we are. */
+uintptr_t tm_dl_find_dlsym(void)
+{
+	return tm_boot() && tm_root.next_dlsym != 0 ? tm_root.next_dlsym
+						    : tm_elf_anywhere("dlsym", NULL);
+}
+
+uintptr_t tm_dl_find_dlopen(void)
+{
+	return tm_boot() && tm_root.next_dlopen != 0 ? tm_root.next_dlopen
+						     : tm_elf_anywhere("dlopen", NULL);
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/report.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "shim/base/fmt.h"
+#include "shim/base/parse.h"
+#include "shim/base/version.h"
+#include "shim/boot.h"
+#include "shim/foreign.h"
+#include "shim/os/clock.h"
+#include "shim/os/msg.h"
+#include "shim/os/proc.h"
+#include "shim/os/sys.h"
+
+static _Atomic uint32_t done;      /* the report of this process was written, or is being written */
+static _Atomic int main_ended_pid; /* which process the figures below are of; 0: none */
+static struct tm_snapshot main_ended; /* when main returned or exit was called */
+
+/* --- resident pages --------------------------------------------------------------------------- */
+
+/* A reader of lines with what fits on a small stack; a longer line is cut. */
+struct lines {
+	int fd;
+	size_t used, at;
+	char buf[4096];
+};
+
+static bool next_line(struct lines *l, struct tm_str *ret_line)
+{
+	for (;;) {
+		size_t i;
+		for (i = l->at; i < l->used; i++) {
+			if (l->buf[i] == '\n') {
+				*ret_line = (struct tm_str){l->buf + l->at, i - l->at};
+				l->at = i + 1;
+				return true;
+			}
+		}
+		if (l->at == 0 && l->used == sizeof(l->buf))
+			l->used = 0;
+		__builtin_memmove(l->buf, l->buf + l->at, l->used - l->at);
+		l->used -= l->at;
+		l->at = 0;
+		long n = tm_sys_read(l->fd, l->buf + l->used, sizeof(l->buf) - l->used);
+		if (n == -EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		l->used += (size_t)n;
+	}
+}
+
+static bool hex_prefix(struct tm_str *s, uint64_t *ret)
+{
+	size_t i;
+	uint64_t value = 0;
+	for (i = 0; i < s->len; i++) {
+		unsigned c = (unsigned char)s->at[i], digit;
+		if (c >= '0' && c <= '9')
+			digit = c - '0';
+		else if (c >= 'a' && c <= 'f')
+			digit = c - 'a' + 10;
+		else
+			break;
+		value = value << 4 | digit;
+	}
+	if (i == 0)
+		return false;
+	*s = (struct tm_str){s->at + i, s->len - i};
+	*ret = value;
+	return true;
+}
+
+/* "7f0000000000-7f0000200000 rw-p ..." */
+static bool is_range(struct tm_str line, uint64_t *ret_start, uint64_t *ret_end)
+{
+	uint64_t start, end;
+	if (!hex_prefix(&line, &start) || line.len == 0 || line.at[0] != '-')
+		return false;
+	line = (struct tm_str){line.at + 1, line.len - 1};
+	if (!hex_prefix(&line, &end) || line.len == 0 || line.at[0] != ' ')
+		return false;
+	*ret_start = start;
+	*ret_end = end;
+	return true;
+}
+
+/* "Rss:                  12 kB" */
+static uint64_t kilobytes(struct tm_str line, const char *key)
+{
+	uint64_t value;
+	size_t i, skip = 0;
+	if (!tm_str_starts(line, key))
+		return 0;
+	while (key[skip] != '\0')
+		skip++;
+	line = tm_str_trim((struct tm_str){line.at + skip, line.len - skip});
+	for (i = 0; i < line.len && line.at[i] != ' '; i++)
+		;
+	return tm_parse_u64((struct tm_str){line.at, i}, &value) == 0 ? value << 10 : 0;
+}
+
+int tm_report_resident(uintptr_t start, uintptr_t end, struct tm_report_resident *ret)
+{
+	struct lines l = {.fd = tm_sys_open("/proc/self/smaps", O_RDONLY, 0)};
+	struct tm_report_resident sum = {0, 0};
+	uint64_t low = 0, high = 0;
+	struct tm_str line;
+	if (l.fd < 0)
+		return l.fd;
+	while (next_line(&l, &line)) {
+		if (is_range(line, &low, &high) || low < start || high > end)
+			continue;
+		sum.resident_bytes += kilobytes(line, "Rss:");
+		sum.huge_bytes += kilobytes(line, "AnonHugePages:");
+	}
+	tm_sys_close(l.fd);
+	*ret = sum;
+	return 0;
+}
+
+/* --- the text --------------------------------------------------------------------------------- */
+
+static void add_bytes(struct tm_fmt_out *out, uint64_t bytes, int width)
+{
+	char text[24];
+	tm_fmt_bytes(text, sizeof(text), bytes);
+	tm_fmt_add(out, "%*s", width, text);
+}
+
+static void add_row(struct tm_fmt_out *out, const char *name, const struct tm_snapshot_part *p)
+{
+	tm_fmt_add(out, "  %-12s", name);
+	add_bytes(out, p->live_bytes, 12);
+	add_bytes(out, p->slot_bytes, 12);
+	add_bytes(out, p->cached_bytes, 12);
+	add_bytes(out, p->mapped_bytes, 12);
+	tm_fmt_add(out, "%12zu\n", (size_t)p->blocks);
+}
+
+static void add_table(struct tm_fmt_out *out, const struct tm_snapshot *s)
+{
+	struct tm_snapshot_part total = {"total",         s->live_bytes,   s->slot_bytes,
+					 s->cached_bytes, s->mapped_bytes, s->blocks};
+	unsigned i;
+	tm_fmt_add(out, "  %-12s%12s%12s%12s%12s%12s\n", "part", "live", "slots", "cached",
+		   "mapped", "blocks");
+	for (i = 0; i < TM_SNAPSHOT_PARTS; i++)
+		if (s->part[i].name != NULL)
+			add_row(out, s->part[i].name, &s->part[i]);
+	add_row(out, "total", &total);
+}
+
+static void add_line(struct tm_fmt_out *out, const char *name, uint64_t bytes, const char *meaning)
+{
+	tm_fmt_add(out, "  %-18s", name);
+	add_bytes(out, bytes, 12);
+	tm_fmt_add(out, "  %s\n", meaning);
+}
+
+static void add_kernel_view(struct tm_fmt_out *out, const struct tm_snapshot *s)
+{
+	struct tm_report_resident ours = {0, 0};
+	struct tm_proc_status status = {0};
+	char share[16];
+	add_line(out, "peak live", s->peak_live_bytes, "largest live at any time");
+	if (tm_report_resident(s->zone_start, s->zone_end, &ours) == 0) {
+		uint64_t promille =
+			ours.resident_bytes == 0 ? 0 : ours.huge_bytes * 1000 / ours.resident_bytes;
+		add_line(out, "resident", ours.resident_bytes, "of the blocks' memory, in RAM now");
+		tm_fmt_fixed(share, sizeof(share), promille, 1);
+		add_line(out, "huge", ours.huge_bytes, "of this, in huge pages");
+		tm_fmt_add(out, "  %-18s%10s %%\n", "huge coverage", share);
+	}
+	add_line(out, "own tables", s->meta_bytes, "spans, page map, account");
+	if (tm_proc_status(&status) != 0)
+		return;
+	add_line(out, "RSS", status.rss_bytes, "of the process");
+	add_line(out, "  anonymous", status.rss_anon_bytes, "of this");
+	add_line(out, "  files", status.rss_file_bytes, "of this");
+	add_line(out, "  shared", status.rss_shmem_bytes, "of this");
+	if (status.rss_anon_bytes > ours.resident_bytes)
+		add_line(out, "  unaccounted", status.rss_anon_bytes - ours.resident_bytes,
+			 "anonymous, not blocks: stacks, tables, other allocators");
+	add_line(out, "peak RSS", status.rss_peak_bytes, "of the process");
+}
+
+static void add_errors(struct tm_fmt_out *out)
+{
+	static const char *const name[TM_ERROR_KINDS] = {[TM_ERROR_FOREIGN] = "wrong frees",
+							 [TM_ERROR_INTERIOR] = "interior frees",
+							 [TM_ERROR_DOUBLE] = "double frees",
+							 [TM_ERROR_SIZE_MISMATCH] =
+								 "size mismatches"};
+	unsigned k;
+	for (k = 0; k < TM_ERROR_KINDS; k++)
+		if (tm_error_total(k) != 0)
+			tm_fmt_add(out, "  %-18s%12zu  ignored\n", name[k],
+				   (size_t)tm_error_total(k));
+}
+
+static void add_report(struct tm_fmt_out *out)
+{
+	static const char *const why[] = {"", "TIERMALLOC=off", "the program has a sanitizer",
+					  "no memory at start"};
+	struct tm_snapshot s = {0};
+	int pid = tm_sys_getpid();
+	tm_fmt_add(out, "tiermalloc %s report of process %d (%s)\n", tm_version_string(), pid,
+		   tm_root.program);
+	if (tm_root.server != TM_SERVER_ENGINE) {
+		tm_fmt_add(out, "  passive: %s\n", why[tm_root.passive_reason]);
+		return;
+	}
+	if (tm_account_snapshot(&s) != 0)
+		return;
+	add_table(out, &s);
+	if (atomic_load_explicit(&main_ended_pid, memory_order_acquire) == pid &&
+	    main_ended.blocks != s.blocks)
+		add_line(out, "live at main's end", main_ended.live_bytes, "before exit handlers");
+	add_kernel_view(out, &s);
+	add_errors(out);
+}
+
+int tm_report_write(int fd)
+{
+	char text[4096];
+	struct tm_fmt_out out = {text, sizeof(text), 0};
+	add_report(&out);
+	return tm_msg_write(fd, text, tm_fmt_stored(&out));
+}
+
+/* --- where and when --------------------------------------------------------------------------- */
+
+static void add_host(struct tm_fmt_out *out)
+{
+	char host[65];
+	long n = tm_proc_read("/proc/sys/kernel/hostname", host, sizeof(host));
+	if (n > 0 && host[n - 1] == '\n')
+		n--;
+	tm_fmt_add_bytes(out, host, n < 0 ? 0 : (size_t)n);
+}
+
+/* %p process, %h host, %t seconds since 1970, %% itself: as core_pattern(5) has it. False: too long. */
+static bool expand(const char *pattern, char *buf, size_t size)
+{
+	struct tm_fmt_out out = {buf, size, 0};
+	for (; *pattern != '\0'; pattern++) {
+		if (*pattern != '%' || pattern[1] == '\0') {
+			tm_fmt_add_char(&out, *pattern);
+			continue;
+		}
+		switch (*++pattern) {
+		case 'p': tm_fmt_add(&out, "%d", tm_sys_getpid()); break;
+		case 'h': add_host(&out); break;
+		case 't': tm_fmt_add(&out, "%zu", (size_t)tm_clock_wall_s()); break;
+		case '%': tm_fmt_add_char(&out, '%'); break;
+		default:
+			tm_fmt_add_char(&out, '%');
+			tm_fmt_add_char(&out, *pattern);
+			break;
+		}
+	}
+	return out.len < size;
+}
+
+/*
+ * A file that is there is replaced only where it is a plain file of this user: never through a link
+ * that somebody else may have put there, never a device.
+ */
+static int open_report(const char *path)
+{
+	struct stat st;
+	int fd = tm_sys_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	if (fd != -EEXIST)
+		return fd;
+	fd = tm_sys_open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	if (fd < 0)
+		return fd;
+	if (tm_sys_fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == tm_sys_geteuid() &&
+	    tm_sys_ftruncate(fd, 0) == 0)
+		return fd;
+	tm_sys_close(fd);
+	return -EPERM;
+}
+
+static void write_to_file(const char *pattern)
+{
+	char path[1024];
+	int fd;
+	if (!expand(pattern, path, sizeof(path))) {
+		tm_msg(TM_MSG_WARN, "TIERMALLOC_REPORT_FILE: '%s' gives too long a name", pattern);
+		return;
+	}
+	fd = open_report(path);
+	if (fd < 0) {
+		tm_msg(TM_MSG_WARN, "cannot write the report '%s' (error %d)", path, -fd);
+		return;
+	}
+	tm_report_write(fd);
+	tm_sys_close(fd);
+}
+
+/* TIERMALLOC_TARGET: the program's file or the name it was started by. */
+static bool is_target(void)
+{
+	struct tm_str globs = tm_str_of(tm_root.options.target);
+	char comm[17];
+	if (globs.len == 0 || tm_parse_glob_list(globs, tm_str_of(tm_root.program)))
+		return true;
+	tm_proc_name(comm, sizeof(comm));
+	return tm_parse_glob_list(globs, tm_str_of(comm));
+}
+
+static bool is_wanted(void)
+{
+	return tm_boot_is_ready() && !tm_root.secure && tm_root.options.report != TM_REPORT_NONE;
+}
+
+void tm_report_main_ended(void)
+{
+	if (!is_wanted() || atomic_load_explicit(&main_ended_pid, memory_order_acquire) != 0)
+		return;
+	if (tm_root.server == TM_SERVER_ENGINE && tm_account_snapshot(&main_ended) == 0)
+		atomic_store_explicit(&main_ended_pid, tm_sys_getpid(), memory_order_release);
+}
+
+/* One report a process, however many threads and signal handlers call exit (H19). */
+void tm_report_at_exit(void)
+{
+	if (!is_wanted() || atomic_exchange_explicit(&done, 1, memory_order_acq_rel) != 0)
+		return;
+	if (!is_target())
+		return;
+	if (tm_root.options.report_file != NULL && tm_root.options.report_file[0] != '\0')
+		write_to_file(tm_root.options.report_file);
+	else
+		tm_report_write(2);
+}

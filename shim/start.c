@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * start: sees main begin and end, and the process end.
+ *
+ * __libc_start_main is wrapped so that main's return is seen before any exit handler runs; exit so
+ * that a call of it is. The report itself is written from .fini_array, never by atexit, which
+ * allocates under its own lock (H05). One definition without version answers both of glibc's
+ * versions of __libc_start_main (2.2.5 and 2.34), which take the same arguments.
+ */
+#include <stdlib.h>
+
+#include "shim/base/attrs.h"
+#include "shim/boot.h"
+#include "shim/elf.h"
+#include "shim/report.h"
+
+typedef int (*main_function)(int argc, char **argv, char **envp);
+typedef void (*plain_function)(void);
+
+int __libc_start_main(main_function main, int argc, char **argv, plain_function init,
+		      plain_function fini, plain_function rtld_fini, void *stack_end);
+
+static main_function real_main;
+
+static int main_seen(int argc, char **argv, char **envp)
+{
+	int status = real_main(argc, argv, envp);
+	tm_report_main_ended();
+	return status;
+}
+
+TM_EXPORT int __libc_start_main(main_function main, int argc, char **argv, plain_function init,
+				plain_function fini, plain_function rtld_fini, void *stack_end)
+{
+	int (*next)(main_function, int, char **, plain_function, plain_function, plain_function,
+		    void *);
+	uintptr_t address = tm_elf_next("__libc_start_main");
+	if (address == 0)
+		__builtin_trap();
+	TM_ELF_FUNCTION(address, &next);
+	tm_boot();
+	real_main = main;
+	return next(main_seen, argc, argv, init, fini, rtld_fini, stack_end);
+}
+
+TM_EXPORT void exit(int status)
+{
+	void (*next)(int);
+	uintptr_t address = tm_elf_next("exit");
+	if (address == 0)
+		__builtin_trap();
+	TM_ELF_FUNCTION(address, &next);
+	tm_report_main_ended();
+	next(status);
+	__builtin_unreachable();
+}
+
+/*
+ * Asked by the address sanitizer's run-time library at its start, which else refuses any program
+ * with a preload in front of it (H80). A program's own definition comes first.
+ */
+const char *__asan_default_options(void);
+
+TM_EXPORT const char *__asan_default_options(void)
+{
+	return "verify_asan_link_order=0";
+}
+
+__attribute__((destructor)) static void at_exit(void)
+{
+	tm_report_at_exit();
+}
