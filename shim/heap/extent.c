@@ -3,6 +3,7 @@
 
 #include "shim/base/bits.h"
 #include "shim/heap/part.h"
+#include "shim/heap/purge.h"
 
 #define TAG_FREE ((uint32_t)1 << 31)
 #define CANDIDATES 8     /* runs looked at per bin, for the lowest address */
@@ -313,6 +314,28 @@ static bool find_or_grow(struct tm_part_state *ps, size_t pages, size_t align,
 	return false;
 }
 
+/*
+ * Where the run begins that the free page belongs to, which is the first page of a granule: over
+ * free granules by the units' masks, then by the tags of the granule in which the run begins.
+ */
+uint32_t tm_extent_run_start(const struct tm_part_state *ps, uint32_t page)
+{
+	uint8_t part = (uint8_t)part_of(ps);
+
+	while (page > ps->trusted && tm_zone_unit(page - 1)->part == part) {
+		const struct tm_unit *u = tm_zone_unit(page - 1);
+		uint32_t below = (page - 1) % TM_UNIT_PAGES / TM_GRANULE_PAGES;
+
+		if (u->used >> below & 1)
+			break;
+		page -= u->used == 0 ? below * TM_GRANULE_PAGES + TM_GRANULE_PAGES
+				     : TM_GRANULE_PAGES;
+	}
+	while (!(*tag_at(page) & TAG_FREE))
+		page--;
+	return page;
+}
+
 static uint32_t take(struct tm_part_state *ps, size_t pages, size_t align)
 {
 	struct found f;
@@ -324,7 +347,7 @@ static uint32_t take(struct tm_part_state *ps, size_t pages, size_t align)
 	return f.at;
 }
 
-void *tm_extent_take(enum tm_part part, size_t pages, size_t align_pages)
+static void *take_any(enum tm_part part, size_t pages, size_t align_pages)
 {
 	struct tm_part_state *ps = tm_extent_lock(part);
 	uint32_t at = take(ps, pages, align_pages);
@@ -333,6 +356,15 @@ void *tm_extent_take(enum tm_part part, size_t pages, size_t align_pages)
 		tm_unit_take(ps, at, (uint32_t)pages);
 	tm_extent_unlock(ps);
 	return at == TM_PAGE_NIL ? NULL : tm_zone_page_addr(at);
+}
+
+void *tm_extent_take(enum tm_part part, size_t pages, size_t align_pages)
+{
+	void *p = take_any(part, pages, align_pages);
+
+	if (TM_UNLIKELY(p == NULL) && tm_purge_rescue(part, pages, align_pages))
+		p = take_any(part, pages, align_pages);
+	return p;
 }
 
 /* Write zeros where a page of [from, to) of the unit may hold something. */
@@ -352,7 +384,7 @@ static void zero_unit(const struct tm_unit *u, uint32_t page, uint32_t from, uin
 	}
 }
 
-void *tm_extent_take_zero(enum tm_part part, size_t pages, size_t align_pages)
+static void *take_zero(enum tm_part part, size_t pages, size_t align_pages)
 {
 	struct tm_part_state *ps = tm_extent_lock(part);
 	uint32_t at = take(ps, pages, align_pages);
@@ -391,6 +423,15 @@ void *tm_extent_take_zero(enum tm_part part, size_t pages, size_t align_pages)
 	return tm_zone_page_addr(at);
 }
 
+void *tm_extent_take_zero(enum tm_part part, size_t pages, size_t align_pages)
+{
+	void *p = take_zero(part, pages, align_pages);
+
+	if (TM_UNLIKELY(p == NULL) && tm_purge_rescue(part, pages, align_pages))
+		p = take_zero(part, pages, align_pages);
+	return p;
+}
+
 bool tm_extent_take_at(enum tm_part part, void *start, size_t pages)
 {
 	struct tm_part_state *ps;
@@ -411,16 +452,50 @@ bool tm_extent_take_at(enum tm_part part, void *start, size_t pages)
 
 void tm_extent_give(enum tm_part part, void *start, size_t pages)
 {
-	struct tm_part_state *ps = tm_extent_lock(part);
 	uint32_t at = tm_zone_page(start);
+	struct tm_part_state *ps;
 	uint32_t run, run_pages;
+	uint64_t event;
 
+	if (TM_UNLIKELY(tm_zone_is_tainted(at, pages)) && tm_zone_cleanse(at, pages))
+		return;
+	ps = tm_extent_lock(part);
 	if (at >= ps->trusted) {
 		tm_extent_join(ps, at, (uint32_t)pages, &run, &run_pages);
 		tm_unit_give(ps, at, (uint32_t)pages, run, run_pages);
-		ps->gives++;
 	}
+	event = ps->gives++;
 	tm_extent_unlock(ps);
+	tm_purge_notice(event);
+}
+
+bool tm_extent_hand_over(enum tm_part from, enum tm_part to, size_t pages, size_t align_pages)
+{
+	struct tm_part_state *ps = tm_extent_lock(from);
+	size_t align = tm_bits_max(align_pages, TM_UNIT_PAGES);
+	size_t whole = tm_bits_align_up(pages, TM_UNIT_PAGES);
+	uint32_t run, run_pages;
+	struct found f;
+
+	if (whole > ps->free_pages || !find(ps, (uint32_t)whole, (uint32_t)align, &f)) {
+		tm_extent_unlock(ps);
+		return false;
+	}
+	tm_extent_carve(ps, f.run, f.at, (uint32_t)whole);
+	/* under the old part's lock: its neighbours must not join what is no longer of their part */
+	for (uint32_t i = 0; i < whole / TM_UNIT_PAGES; i++) {
+		tm_unit_unlist(ps, f.at / TM_UNIT_PAGES + i);
+		tm_zone_unit(f.at)[i].part = (uint8_t)to;
+	}
+	ps->mapped_pages -= whole;
+	tm_extent_unlock(ps);
+
+	ps = tm_extent_lock(to);
+	ps->mapped_pages += whole;
+	tm_extent_join(ps, f.at, (uint32_t)whole, &run, &run_pages);
+	tm_unit_give(ps, f.at, (uint32_t)whole, run, run_pages);
+	tm_extent_unlock(ps);
+	return true;
 }
 
 void tm_extent_stats(enum tm_part part, struct tm_part_stats *ret_stats)

@@ -45,8 +45,14 @@ void *tm_extent_take_zero(enum tm_part part, size_t pages, size_t align_pages);
 /* Take the pages at start if they are free: how a block grows in place. */
 bool tm_extent_take_at(enum tm_part part, void *start, size_t pages);
 
-/* Give pages back, all or a part of what was taken. Never fails, calls no kernel. */
+/*
+ * Give pages back, all or a part of what was taken. Calls the kernel only where the program had
+ * tainted them (zone.h); what can't be cleansed then is lost.
+ */
 void tm_extent_give(enum tm_part part, void *start, size_t pages);
+
+/* Give wholly free units of a part to another one that is short of memory. */
+bool tm_extent_hand_over(enum tm_part from, enum tm_part to, size_t pages, size_t align_pages);
 
 void tm_extent_stats(enum tm_part part, struct tm_part_stats *ret_stats);
 

@@ -19,10 +19,7 @@
 #define TM_OWNER_NONE ((uintptr_t)0)
 #define TM_OWNER_LARGE ((uintptr_t)2)
 
-/* Where a large block's memory comes from, and so how it is resized and freed. */
-enum tm_large_flag {
-	TM_LARGE_GROW = 1, /* own address range with room to grow (grow.c) */
-};
+struct tm_range;
 
 struct tm_granule {
 	uintptr_t owner; /* [atomic] who frees into this granule */
@@ -42,14 +39,14 @@ struct tm_granule {
 			uint32_t prev;
 			void *parked;
 		};
-		struct {                    /* [large.c], written by the owner of the block */
-			uint32_t page;      /* page number of the block's start in the zone */
-			uint16_t flags;     /* enum tm_large_flag */
-			uint16_t part;      /* enum tm_part */
-			uint64_t pages;     /* bytes of the block >> 12 */
-			uint64_t requested; /* bytes asked for */
-			uint64_t account;   /* [account.c] side entry of the block */
-			uint32_t range;     /* grow.c: index of the address range */
+		struct {                        /* [large.c], written by the owner of the block */
+			uint32_t page;          /* page number of the block's start in the zone */
+			uint16_t flags;         /* free for large.c */
+			uint16_t part;          /* enum tm_part */
+			uint64_t pages;         /* bytes of the block >> 12 */
+			uint64_t requested;     /* bytes asked for */
+			uint64_t account;       /* [account.c] side entry of the block */
+			struct tm_range *range; /* [grow.c] where it grows, or NULL */
 		} large;
 	};
 };

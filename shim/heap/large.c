@@ -4,9 +4,13 @@
 #include <errno.h>
 
 #include "shim/heap/extent.h"
+#include "shim/heap/grow.h"
 
 /* Shorter blocks could begin in one granule. */
 #define LEAST_PAGES TM_GRANULE_PAGES
+
+/* A block that grows to this gets room to grow on; below half of it, it goes back among the others. */
+#define GROW_FROM_BYTES ((size_t)1 << 20)
 
 static size_t pages_of(size_t bytes)
 {
@@ -15,15 +19,16 @@ static size_t pages_of(size_t bytes)
 	return pages < LEAST_PAGES ? LEAST_PAGES : pages;
 }
 
-static void publish(void *p, size_t bytes, size_t pages, uint16_t part, uint16_t flags)
+static void publish(void *p, size_t bytes, enum tm_part part, struct tm_range *range)
 {
 	struct tm_granule *g = tm_zone_granule(p);
 
 	g->large.page = tm_zone_page(p);
-	g->large.flags = flags;
-	g->large.part = part;
-	g->large.pages = pages;
+	g->large.flags = 0;
+	g->large.part = (uint16_t)part;
+	g->large.pages = pages_of(bytes);
 	g->large.requested = bytes;
+	g->large.range = range;
 	/* release: who finds the owner finds the rest */
 	__atomic_store_n(&g->owner, TM_OWNER_LARGE, __ATOMIC_RELEASE);
 }
@@ -42,7 +47,7 @@ void *tm_large_alloc(size_t bytes, size_t align, enum tm_fill fill)
 	else
 		p = tm_extent_take(TM_PART_LARGE, pages, align_pages);
 	if (p)
-		publish(p, bytes, pages, TM_PART_LARGE, 0);
+		publish(p, bytes, TM_PART_LARGE, NULL);
 	return p;
 }
 
@@ -66,7 +71,10 @@ int tm_large_free(void *p, struct tm_granule *g)
 
 	if (err)
 		return err;
-	tm_extent_give((enum tm_part)g->large.part, p, (size_t)g->large.pages);
+	if (g->large.part == TM_PART_GROW)
+		tm_grow_free(g->large.range);
+	else
+		tm_extent_give((enum tm_part)g->large.part, p, (size_t)g->large.pages);
 	return 0;
 }
 
@@ -85,22 +93,63 @@ static bool resize_in_place(void *p, struct tm_granule *g, size_t pages)
 	return true;
 }
 
+static void *copy_to(void *to, void *p, struct tm_granule *g, size_t bytes)
+{
+	size_t old_bytes = tm_large_usable(g);
+
+	__builtin_memcpy(to, p, old_bytes < bytes ? old_bytes : bytes);
+	(void)tm_large_free(p, g);
+	return to;
+}
+
+static void *copy_to_grow(void *p, struct tm_granule *g, size_t bytes)
+{
+	struct tm_range *range = tm_grow_alloc(bytes);
+
+	if (range == NULL)
+		return NULL;
+	publish(tm_grow_start(range), bytes, TM_PART_GROW, range);
+	return copy_to(tm_grow_start(range), p, g, bytes);
+}
+
+static void *copy_to_large(void *p, struct tm_granule *g, size_t bytes)
+{
+	void *to = tm_large_alloc(bytes, 0, TM_FILL_ANY);
+
+	return to ? copy_to(to, p, g, bytes) : NULL;
+}
+
+static void *resize_grow(void *p, struct tm_granule *g, size_t bytes)
+{
+	struct tm_range *range = g->large.range;
+	struct tm_range *now;
+
+	if (bytes < GROW_FROM_BYTES / 2)
+		return copy_to_large(p, g, bytes);
+	/* not to be found while its pages move */
+	__atomic_store_n(&g->owner, TM_OWNER_NONE, __ATOMIC_RELAXED);
+	now = tm_grow_resize(range, bytes);
+	if (now == NULL) {
+		__atomic_store_n(&g->owner, TM_OWNER_LARGE, __ATOMIC_RELEASE);
+		return copy_to_large(p, g, bytes);
+	}
+	publish(tm_grow_start(now), bytes, TM_PART_GROW, now);
+	return tm_grow_start(now);
+}
+
 void *tm_large_resize(void *p, struct tm_granule *g, size_t bytes)
 {
-	size_t old_bytes;
-	void *to;
+	void *to = NULL;
 
-	if (bytes > PTRDIFF_MAX)
+	if (bytes > PTRDIFF_MAX || !tm_large_starts_at(p, g))
 		return NULL;
+	if (g->large.part == TM_PART_GROW)
+		return resize_grow(p, g, bytes);
 	if (resize_in_place(p, g, pages_of(bytes))) {
 		g->large.requested = bytes;
 		return p;
 	}
-	to = tm_large_alloc(bytes, 0, TM_FILL_ANY);
-	if (!to)
-		return NULL;
-	old_bytes = tm_large_usable(g);
-	__builtin_memcpy(to, p, old_bytes < bytes ? old_bytes : bytes);
-	(void)tm_large_free(p, g);
-	return to;
+	if (bytes >= GROW_FROM_BYTES)
+		to = copy_to_grow(p, g, bytes);
+	return to ? to : copy_to_large(p, g, bytes);
 }

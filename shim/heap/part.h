@@ -48,7 +48,7 @@ extern struct tm_part_state tm_parts[TM_PART_COUNT];
 /* extent.c */
 struct tm_part_state *tm_extent_lock(enum tm_part part);
 void tm_extent_unlock(struct tm_part_state *ps);
-void tm_extent_run_at(uint32_t page, uint32_t *ret_start, uint32_t *ret_pages);
+uint32_t tm_extent_run_start(const struct tm_part_state *ps, uint32_t page);
 void tm_extent_carve(struct tm_part_state *ps, uint32_t run, uint32_t at, uint32_t pages);
 void tm_extent_join(struct tm_part_state *ps, uint32_t start, uint32_t pages, uint32_t *ret_run,
 		    uint32_t *ret_pages);
@@ -59,6 +59,7 @@ void tm_unit_take(struct tm_part_state *ps, uint32_t page, uint32_t pages);
 void tm_unit_take_edges(struct tm_part_state *ps, uint32_t page, uint32_t pages);
 void tm_unit_unlist(struct tm_part_state *ps, uint32_t at);
 void tm_unit_enlist(struct tm_part_state *ps, uint32_t at);
+void tm_unit_age(struct tm_part_state *ps, uint32_t at, uint32_t tick);
 void tm_unit_give(struct tm_part_state *ps, uint32_t page, uint32_t pages, uint32_t run,
 		  uint32_t run_pages);
 

@@ -72,6 +72,27 @@ void tm_unit_enlist(struct tm_part_state *ps, uint32_t at)
 	}
 }
 
+/* A partly free unit keeps its age although its masks changed: first in the list again. */
+void tm_unit_age(struct tm_part_state *ps, uint32_t at, uint32_t tick)
+{
+	struct tm_unit *u = &tm_zone.units[at];
+	struct tm_unit_list *list = &ps->sparse;
+
+	if (!(u->flags & TM_UNIT_LISTED) || u->used == 0)
+		return;
+	list_remove(list, at);
+	u->prev = TM_UNIT_NIL;
+	u->next = list->first;
+	if (list->first == TM_UNIT_NIL)
+		list->last = at;
+	else
+		tm_zone.units[list->first].prev = at;
+	list->first = at;
+	list->count++;
+	u->flags |= TM_UNIT_LISTED;
+	u->tick = tick;
+}
+
 /* Granules from..to-1 of a unit; from < to <= 32. */
 static uint32_t granule_mask(uint32_t from, uint32_t to)
 {
@@ -148,6 +169,9 @@ void tm_unit_give(struct tm_part_state *ps, uint32_t page, uint32_t pages, uint3
 
 		tm_unit_unlist(ps, at);
 		u->used &= ~granule_mask((first - base) / TM_GRANULE_PAGES, to / TM_GRANULE_PAGES);
+		/* every block of it has been cleansed as it was given */
+		if (u->used == 0)
+			u->tainted = 0;
 		tm_unit_enlist(ps, at);
 		first = base + TM_UNIT_PAGES;
 	}

@@ -6,6 +6,7 @@
 #include "shim/base/bits.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
+#include "shim/os/proc.h"
 #include "shim/os/sys.h"
 
 #define ZONE_PROT (PROT_READ | PROT_WRITE)
@@ -152,6 +153,21 @@ static int try_window(const struct window *w)
 	return err;
 }
 
+/*
+ * Units are 2 MiB because that is a huge page where the kernel's page is 4 KiB; with larger pages a
+ * huge page is 32 or 512 MiB, too much to be had for one part.
+ */
+static enum tm_huge_mode read_huge(void)
+{
+	char word[16];
+
+	if (tm_proc_page_bytes() != TM_PAGE_BYTES ||
+	    tm_proc_read_choice("/sys/kernel/mm/transparent_hugepage/enabled", word, sizeof(word)) <
+		    0)
+		return TM_HUGE_NEVER;
+	return word[0] == 'a' ? TM_HUGE_ALWAYS : word[0] == 'm' ? TM_HUGE_MADVISE : TM_HUGE_NEVER;
+}
+
 int tm_zone_init(void)
 {
 	uint64_t part = (uint64_t)1 << (address_bits() - 6);
@@ -163,6 +179,7 @@ int tm_zone_init(void)
 	size_t first = 0;
 
 	tm_lock_register(&front.lock);
+	tm_zone.huge = read_huge();
 #ifdef __SANITIZE_THREAD__
 	first = 2;
 #endif
@@ -282,8 +299,33 @@ void tm_zone_taint(const void *addr, size_t bytes)
 		from = 0;
 	to = to > tm_zone.base ? to - tm_zone.base : 0;
 	to = tm_bits_min(to, len);
+	if (to > from)
+		__atomic_store_n(&tm_zone.taints, 1, __ATOMIC_RELAXED);
 	for (size_t at = from & ~(TM_UNIT_BYTES - 1); at < to; at += TM_UNIT_BYTES)
 		__atomic_store_n(&tm_zone.units[at >> TM_UNIT_SHIFT].tainted, 1, __ATOMIC_RELAXED);
+}
+
+bool tm_zone_is_tainted(uint32_t page, size_t pages)
+{
+	size_t last = (page + pages - 1) / TM_UNIT_PAGES;
+
+	if (TM_LIKELY(!__atomic_load_n(&tm_zone.taints, __ATOMIC_RELAXED)))
+		return false;
+	for (size_t at = page / TM_UNIT_PAGES; at <= last; at++)
+		if (__atomic_load_n(&tm_zone.units[at].tainted, __ATOMIC_RELAXED))
+			return true;
+	return false;
+}
+
+int tm_zone_cleanse(uint32_t page, size_t pages)
+{
+	size_t bytes = pages << TM_PAGE_SHIFT;
+	void *addr = tm_zone_page_addr(page);
+	int err = tm_zone.os->map_fixed(addr, bytes, ZONE_PROT);
+
+	if (!err && (tm_zone_unit(page)->flags & TM_UNIT_HUGE))
+		(void)tm_zone.os->hugepage(addr, bytes);
+	return err;
 }
 
 const char *tm_zone_check(void)

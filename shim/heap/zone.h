@@ -79,7 +79,8 @@ struct tm_zone {
 	uint32_t *tags;              /* [const] a word per page, see extent.c */
 	struct tm_unit *units;       /* [const] */
 	size_t limit;                /* [const] bytes of the window */
-	enum tm_huge_mode huge;      /* [const after boot] */
+	uint32_t taints;             /* [atomic] not 0: some unit may be tainted */
+	enum tm_huge_mode huge;      /* [const after boot] what init found; boot may lower it */
 	const struct tm_zone_os *os; /* [const] */
 };
 
@@ -103,6 +104,12 @@ size_t tm_zone_reserve(enum tm_part part, size_t bytes, uint32_t *ret_page);
 
 /* The program changed the kernel's view of these addresses (madvise, mlock, mbind, mprotect). */
 void tm_zone_taint(const void *addr, size_t bytes);
+
+/* True where the program did so to any unit of these pages. */
+bool tm_zone_is_tainted(uint32_t page, size_t pages);
+
+/* Map the pages anew, without what the program did to them; zero then. 0 or -errno. */
+int tm_zone_cleanse(uint32_t page, size_t pages);
 
 /* Walks the units; NULL, or the invariant that is broken. */
 const char *tm_zone_check(void);

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/heap/grow.h"
+
+#include <errno.h>
+
+#include "shim/base/bits.h"
+#include "shim/heap/meta.h"
+#include "shim/heap/purge.h"
+#include "shim/os/lock.h"
+#include "shim/os/mem.h"
+
+/* Addresses behind a block, as a multiple of its length when it gets a range. */
+#define ROOM_FACTOR 8u
+#define ROOM_FACTOR_TIGHT 2u /* once half of the zone is spent */
+#define ROOM_UNITS_MIN 4u
+
+/* Ranges are cut from reservations of this size, so that they scatter less between the parts. */
+#define CHUNK_UNITS 512u
+
+#define CLASSES 20     /* of ranges by the power of two of their units: up to the whole zone */
+#define CACHE_LOOKS 32 /* freed ranges looked at for one that has memory */
+
+struct tm_range {
+	struct tm_range *next;
+	struct tm_range *prev;
+	uint32_t unit;   /* [const] first unit */
+	uint32_t units;  /* [const] a power of two */
+	uint32_t mapped; /* [lock] units from the first that are mapped */
+	uint32_t used;   /* [lock] of them the block's; 0: free */
+	uint32_t tick;   /* [lock] of the last change */
+};
+
+struct range_list {
+	struct tm_range *first;
+	struct tm_range *last;
+};
+
+static struct {
+	struct tm_lock lock;
+	bool ready;
+	uint32_t tick;
+	struct range_list live;
+	struct range_list cached;        /* free, with memory; most recent first */
+	struct tm_range *empty[CLASSES]; /* free, nothing mapped */
+	uint32_t chunk_unit;             /* rest of the newest reservation */
+	uint32_t chunk_units;
+	size_t mapped_units;
+	size_t used_units;
+} grow = {.lock = TM_LOCK_INIT(TM_RANK_LARGE)};
+
+static void lock_grow(void)
+{
+	if (TM_UNLIKELY(tm_lock_acquire(&grow.lock) == TM_LOCK_STOLEN)) {
+		/* half-changed lists: ranges of this process's past stay as they are, out of use */
+		grow.live = (struct range_list){NULL, NULL};
+		grow.cached = grow.live;
+		for (int i = 0; i < CLASSES; i++)
+			grow.empty[i] = NULL;
+		grow.chunk_units = 0;
+	}
+	if (TM_UNLIKELY(!grow.ready)) {
+		grow.ready = true;
+		tm_lock_register(&grow.lock);
+	}
+}
+
+static void unlock_grow(void)
+{
+	tm_lock_release(&grow.lock);
+}
+
+static void list_remove(struct range_list *list, struct tm_range *r)
+{
+	if (r->prev)
+		r->prev->next = r->next;
+	else
+		list->first = r->next;
+	if (r->next)
+		r->next->prev = r->prev;
+	else
+		list->last = r->prev;
+}
+
+static void list_push(struct range_list *list, struct tm_range *r)
+{
+	r->prev = NULL;
+	r->next = list->first;
+	if (list->first)
+		list->first->prev = r;
+	else
+		list->last = r;
+	list->first = r;
+}
+
+static void push_empty(struct tm_range *r)
+{
+	unsigned int class = tm_bits_log2(r->units);
+
+	r->next = grow.empty[class];
+	grow.empty[class] = r;
+}
+
+static void *range_addr(const struct tm_range *r, uint32_t unit)
+{
+	return (void *)(tm_zone.base + ((uintptr_t)(r->unit + unit) << TM_UNIT_SHIFT));
+}
+
+void *tm_grow_start(const struct tm_range *range)
+{
+	return range_addr(range, 0);
+}
+
+static size_t units_of(size_t bytes)
+{
+	return (bytes + TM_UNIT_BYTES - 1) >> TM_UNIT_SHIFT;
+}
+
+/* Units of a range for a block of so many: a power of two with room to grow. */
+static uint32_t range_units(size_t units)
+{
+	size_t zone_units = tm_zone.limit >> TM_UNIT_SHIFT;
+	bool tight = __atomic_load_n(&tm_zone.len, __ATOMIC_RELAXED) > tm_zone.limit / 2;
+	size_t want = units * (tight ? ROOM_FACTOR_TIGHT : ROOM_FACTOR);
+
+	if (want > zone_units / 4)
+		want = units + units / 2;
+	return (uint32_t)1 << tm_bits_log2_up(tm_bits_max(want, ROOM_UNITS_MIN));
+}
+
+/* Addresses that were never used. */
+static struct tm_range *new_range(uint32_t units)
+{
+	uint32_t chunk = (uint32_t)tm_bits_max(units, CHUNK_UNITS);
+	struct tm_range *r;
+	uint32_t page;
+
+	if (grow.chunk_units < units) {
+		if (!tm_zone_reserve(TM_PART_GROW, (size_t)chunk << TM_UNIT_SHIFT, &page)) {
+			chunk = units;
+			if (!tm_zone_reserve(TM_PART_GROW, (size_t)chunk << TM_UNIT_SHIFT, &page))
+				return NULL;
+		}
+		/* the rest of the old chunk is lost: addresses only */
+		grow.chunk_unit = page / TM_UNIT_PAGES;
+		grow.chunk_units = chunk;
+	}
+	r = tm_meta_alloc(sizeof(*r), _Alignof(struct tm_range));
+	if (r == NULL)
+		return NULL;
+	r->unit = grow.chunk_unit;
+	r->units = units;
+	grow.chunk_unit += units;
+	grow.chunk_units -= units;
+	return r;
+}
+
+static struct tm_range *empty_range(size_t units)
+{
+	uint32_t want = range_units(units);
+	unsigned int class = tm_bits_log2(want);
+
+	/* twice as much room does no harm */
+	for (unsigned int c = class; c < CLASSES && c <= class + 1; c++) {
+		struct tm_range *r = grow.empty[c];
+
+		if (r) {
+			grow.empty[c] = r->next;
+			return r;
+		}
+	}
+	return new_range(want);
+}
+
+static void set_mapped(struct tm_range *r, uint32_t units)
+{
+	grow.mapped_units += units;
+	grow.mapped_units -= r->mapped;
+	r->mapped = units;
+}
+
+static void set_used(struct tm_range *r, uint32_t units)
+{
+	grow.used_units += units;
+	grow.used_units -= r->used;
+	r->used = units;
+	r->tick = grow.tick;
+}
+
+/* Map units more, huge pages if there are any. What is mapped already grows, and stays one mapping. */
+static int map_to(struct tm_range *r, uint32_t units)
+{
+	size_t bytes = (size_t)(units - r->mapped) << TM_UNIT_SHIFT;
+	void *addr = range_addr(r, r->mapped);
+	int err = -EFAULT;
+
+	if (units <= r->mapped)
+		return 0;
+	if (r->mapped)
+		err = tm_zone.os->extend(range_addr(r, r->mapped - 1), TM_UNIT_BYTES,
+					 TM_UNIT_BYTES + bytes);
+	/* the program may have split the mapping by advice or protection: another one beside it */
+	if (err == -EFAULT || err == -EINVAL) {
+		err = tm_zone.os->map_at(addr, bytes, PROT_READ | PROT_WRITE);
+		if (!err && tm_zone.huge != TM_HUGE_NEVER)
+			(void)tm_zone.os->hugepage(addr, bytes);
+	}
+	if (!err)
+		set_mapped(r, units);
+	return err;
+}
+
+/* Unmap all but so many units. Returns the bytes given back. */
+static size_t unmap_from(struct tm_range *r, uint32_t units)
+{
+	size_t bytes;
+
+	if (r->mapped <= units)
+		return 0;
+	bytes = (size_t)(r->mapped - units) << TM_UNIT_SHIFT;
+	/* ENOMEM: too many mappings to split one; the pages can go nevertheless (H56) */
+	if (tm_zone.os->unmap(range_addr(r, units), bytes))
+		return tm_zone.os->dontneed(range_addr(r, units), bytes) ? 0 : bytes;
+	set_mapped(r, units);
+	return bytes;
+}
+
+/* A freed range whose memory fits best: enough if possible, else the most. */
+static struct tm_range *cached_range(size_t units)
+{
+	struct tm_range *best = NULL;
+	int looks = CACHE_LOOKS;
+
+	for (struct tm_range *r = grow.cached.first; r && looks; r = r->next, looks--) {
+		if (r->units < units)
+			continue;
+		if (best == NULL ||
+		    (best->mapped < units ? r->mapped > best->mapped
+					  : r->mapped >= units && r->mapped < best->mapped))
+			best = r;
+	}
+	if (best)
+		list_remove(&grow.cached, best);
+	return best;
+}
+
+static void put_free(struct tm_range *r)
+{
+	set_used(r, 0);
+	if (r->mapped)
+		list_push(&grow.cached, r);
+	else
+		push_empty(r);
+}
+
+struct tm_range *tm_grow_alloc(size_t bytes)
+{
+	size_t units = units_of(bytes);
+	struct tm_range *r = NULL;
+
+	if (units > tm_zone.limit >> TM_UNIT_SHIFT)
+		return NULL;
+	lock_grow();
+	/* somebody else's mapping may stand in a range: it is lost, the next is tried */
+	for (int attempt = 0; attempt < 3; attempt++) {
+		int err;
+
+		r = cached_range(units);
+		if (r == NULL)
+			r = empty_range(units);
+		if (r == NULL)
+			break;
+		err = map_to(r, (uint32_t)units);
+		if (err == 0) {
+			set_used(r, (uint32_t)units);
+			list_push(&grow.live, r);
+			break;
+		}
+		if (err != -EEXIST)
+			put_free(r);
+		else
+			(void)unmap_from(r, 0);
+		r = NULL;
+		if (err != -EEXIST)
+			break;
+	}
+	unlock_grow();
+	return r;
+}
+
+/* Move the block's pages into a range with room for units. */
+static struct tm_range *move(struct tm_range *old, size_t units)
+{
+	struct tm_range *r = empty_range(units);
+	size_t old_bytes = (size_t)old->used << TM_UNIT_SHIFT;
+
+	if (r == NULL)
+		return NULL;
+	/* the target must be free of others' mappings before pages are moved over it */
+	if (map_to(r, (uint32_t)units)) {
+		push_empty(r);
+		return NULL;
+	}
+	if (tm_zone.os->remap(range_addr(old, 0), old_bytes, old_bytes, range_addr(r, 0)) == NULL) {
+		(void)unmap_from(r, 0);
+		put_free(r);
+		return NULL;
+	}
+	/* what is left behind the block, if any, goes with it */
+	if (old->mapped > old->used)
+		(void)tm_zone.os->unmap(range_addr(old, old->used),
+					(size_t)(old->mapped - old->used) << TM_UNIT_SHIFT);
+	set_mapped(old, 0);
+	list_remove(&grow.live, old);
+	put_free(old);
+	set_used(r, (uint32_t)units);
+	list_push(&grow.live, r);
+	return r;
+}
+
+struct tm_range *tm_grow_resize(struct tm_range *range, size_t bytes)
+{
+	size_t units = units_of(bytes);
+	struct tm_range *r = range;
+	int err = -ENOMEM;
+
+	if (units > tm_zone.limit >> TM_UNIT_SHIFT)
+		return NULL;
+	lock_grow();
+	if (units <= range->units)
+		err = map_to(range, (uint32_t)units);
+	if (err == 0)
+		set_used(range, (uint32_t)units);
+	else
+		r = move(range, units);
+	unlock_grow();
+	return r;
+}
+
+/* The program changed how its pages behave: the next owner shall not meet that. */
+static void discard(struct tm_range *r)
+{
+	(void)unmap_from(r, 0);
+	for (uint32_t i = 0; i < r->units; i++)
+		tm_zone.units[r->unit + i].tainted = 0;
+}
+
+void tm_grow_free(struct tm_range *range)
+{
+	lock_grow();
+	list_remove(&grow.live, range);
+	if (tm_zone_is_tainted(range->unit * TM_UNIT_PAGES, (size_t)range->units * TM_UNIT_PAGES))
+		discard(range);
+	put_free(range);
+	unlock_grow();
+	tm_purge_notice(0);
+}
+
+static size_t retained_bytes(void)
+{
+	return (grow.mapped_units - grow.used_units) << TM_UNIT_SHIFT;
+}
+
+/* Give back what no block covers of the ranges last changed so many ticks ago. */
+static size_t trim(uint32_t ticks, size_t keep_bytes)
+{
+	size_t bytes = 0;
+
+	for (struct tm_range *r = grow.live.first; r && retained_bytes() > keep_bytes; r = r->next)
+		if (grow.tick - r->tick >= ticks)
+			bytes += unmap_from(r, r->used);
+	for (struct tm_range *r = grow.cached.last; r && retained_bytes() > keep_bytes;) {
+		struct tm_range *prev = r->prev;
+
+		if (grow.tick - r->tick < ticks)
+			break;
+		bytes += unmap_from(r, 0);
+		if (r->mapped == 0) {
+			list_remove(&grow.cached, r);
+			push_empty(r);
+		}
+		r = prev;
+	}
+	return bytes;
+}
+
+size_t tm_grow_tick(uint32_t ticks, size_t keep_bytes)
+{
+	size_t left;
+
+	lock_grow();
+	grow.tick++;
+	(void)trim(ticks, keep_bytes);
+	left = retained_bytes();
+	unlock_grow();
+	return left > keep_bytes ? left - keep_bytes : 0;
+}
+
+size_t tm_grow_release(void)
+{
+	size_t bytes;
+
+	lock_grow();
+	bytes = trim(0, 0);
+	unlock_grow();
+	return bytes;
+}
+
+size_t tm_grow_retained(void)
+{
+	size_t mapped = __atomic_load_n(&grow.mapped_units, __ATOMIC_RELAXED);
+	size_t used = __atomic_load_n(&grow.used_units, __ATOMIC_RELAXED);
+
+	return mapped > used ? (mapped - used) << TM_UNIT_SHIFT : 0;
+}
+
+size_t tm_grow_mapped(void)
+{
+	return __atomic_load_n(&grow.mapped_units, __ATOMIC_RELAXED) << TM_UNIT_SHIFT;
+}
+
+static const char *check_list(const struct range_list *list, bool used, size_t *mapped_units,
+			      size_t *used_units)
+{
+	const struct tm_range *prev = NULL;
+
+	for (const struct tm_range *r = list->first; r; r = r->next) {
+		if (r->prev != prev)
+			return "grow: links of a list agree";
+		if (r->mapped > r->units || r->used > r->mapped)
+			return "grow: a block lies in the mapped front of its range";
+		if ((r->used != 0) != used || r->mapped == 0)
+			return "grow: live and cached ranges have a list each";
+		*mapped_units += r->mapped;
+		*used_units += r->used;
+		prev = r;
+	}
+	return list->last == prev ? NULL : "grow: a list ends with its last";
+}
+
+const char *tm_grow_check(void)
+{
+	size_t mapped_units = 0, used_units = 0;
+	const char *err;
+
+	lock_grow();
+	err = check_list(&grow.live, true, &mapped_units, &used_units);
+	if (!err)
+		err = check_list(&grow.cached, false, &mapped_units, &used_units);
+	for (int i = 0; !err && i < CLASSES; i++)
+		for (const struct tm_range *r = grow.empty[i]; r; r = r->next)
+			if (r->mapped || r->used || tm_bits_log2(r->units) != (unsigned int)i)
+				err = "grow: empty ranges have nothing mapped and are in their class";
+	if (!err && (mapped_units != grow.mapped_units || used_units != grow.used_units))
+		err = "grow: mapped and used units are counted";
+	unlock_grow();
+	return err;
+}
+
+void tm_grow_clear(void)
+{
+	lock_grow();
+	grow.live = (struct range_list){NULL, NULL};
+	grow.cached = grow.live;
+	for (int i = 0; i < CLASSES; i++)
+		grow.empty[i] = NULL;
+	grow.chunk_units = 0;
+	grow.mapped_units = 0;
+	grow.used_units = 0;
+	unlock_grow();
+}

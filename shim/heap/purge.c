@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/heap/purge.h"
+
+#include "shim/base/bits.h"
+#include "shim/heap/grow.h"
+#include "shim/heap/part.h"
+#include "shim/os/clock.h"
+
+/* Defaults, and how they are spent. */
+#define AUTO_KEEP_BYTES ((size_t)4 << 20)
+#define AUTO_DECAY_MS 500u
+#define WINDOW_MAX 64u /* ticks remembered: decays up to 6.4 s count by their low-water mark */
+
+/* One call to the kernel takes at most this: 8 units are about 100 us of huge pages. */
+#define RUN_UNITS_MAX 8u
+
+/* Partly used units: their idle granules are left alone while they sum up to less than this. */
+#define SPARSE_KEEP_BYTES ((size_t)1 << 20)
+
+static struct {
+	struct tm_lock lock;
+	bool ready;
+	uint64_t last_ms;
+	struct {
+		uint32_t low[WINDOW_MAX]; /* whole units free all the time, per tick; a ring */
+		uint32_t ticks;
+	} window[TM_PART_COUNT];
+} purge = {.lock = TM_LOCK_INIT(TM_RANK_PURGE)};
+
+static struct tm_purge_options options; /* [const after configure] */
+static bool configured;
+
+static void (*call_help)(void);             /* [const after watch] */
+static _Atomic uint32_t mode;               /* enum tm_purge_mode */
+static _Atomic uint32_t ticking_generation; /* of the image whose helper ticks */
+
+/* In modes without a thread: look at the clock once in so many events. */
+#define EVENTS_PER_LOOK 64u
+
+static const struct tm_purge_policy *policy_of(enum tm_part part)
+{
+	static const struct tm_purge_policy automatic = {AUTO_KEEP_BYTES, AUTO_DECAY_MS};
+
+	return configured ? &options.policy[part] : &automatic;
+}
+
+void tm_purge_configure(const struct tm_purge_options *wanted)
+{
+	options = *wanted;
+	for (int i = 0; i < TM_PART_COUNT; i++) {
+		struct tm_purge_policy *p = &options.policy[i];
+
+		if (p->keep_bytes == SIZE_MAX)
+			p->keep_bytes = AUTO_KEEP_BYTES;
+		if (p->decay_ms == UINT32_MAX)
+			p->decay_ms = AUTO_DECAY_MS;
+		if (options.giveback == TM_GIVEBACK_EAGER)
+			*p = (struct tm_purge_policy){0, 0};
+	}
+	configured = true;
+}
+
+static uint32_t decay_ticks(enum tm_part part)
+{
+	uint32_t ticks = (policy_of(part)->decay_ms + TM_PURGE_TICK_MS - 1) / TM_PURGE_TICK_MS;
+
+	return ticks ? ticks : 1;
+}
+
+static uint32_t unit_granules_mask(uint32_t from, uint32_t to)
+{
+	return (UINT32_MAX << from) & (UINT32_MAX >> (TM_UNIT_GRANULES - to));
+}
+
+/* Pages of a unit's granules from..to-1, to be given back. */
+struct piece {
+	uint32_t page;
+	uint32_t pages;
+};
+
+/* Mark the granules of a piece used (cut out) or free again, with what is known of them. */
+static void mark_cut(struct tm_part_state *ps, struct piece piece)
+{
+	for (uint32_t page = piece.page; page < piece.page + piece.pages;
+	     page += TM_GRANULE_PAGES) {
+		uint32_t at = page / TM_UNIT_PAGES;
+
+		tm_unit_unlist(ps, at);
+		tm_zone.units[at].used |= 1u << (page % TM_UNIT_PAGES / TM_GRANULE_PAGES);
+		tm_unit_enlist(ps, at);
+	}
+}
+
+static void mark_given(struct tm_part_state *ps, struct piece piece, bool ok)
+{
+	uint32_t end = piece.page + piece.pages;
+
+	for (uint32_t page = piece.page; page < end;) {
+		uint32_t at = page / TM_UNIT_PAGES;
+		uint32_t base = at * TM_UNIT_PAGES;
+		uint32_t to = (uint32_t)tm_bits_min(end - base, TM_UNIT_PAGES) / TM_GRANULE_PAGES;
+		uint32_t mask = unit_granules_mask((page - base) / TM_GRANULE_PAGES, to);
+		struct tm_unit *u = &tm_zone.units[at];
+
+		tm_unit_unlist(ps, at);
+		if (ok) {
+			u->touched &= ~mask;
+			if (mask == UINT32_MAX)
+				u->fresh = 0;
+		} else {
+			u->flags |= TM_UNIT_KEPT;
+		}
+		tm_unit_enlist(ps, at);
+		page = base + TM_UNIT_PAGES;
+	}
+}
+
+/*
+ * Give a free piece back: whole granules of one free run. The lock is dropped meanwhile, so every
+ * cursor of the caller is void afterwards. Returns the bytes given back.
+ */
+static size_t give_back(struct tm_part_state *ps, struct piece piece)
+{
+	uint32_t low = ps->whole_low;
+	uint32_t count = ps->whole.count;
+	uint32_t run, run_pages;
+	bool ok;
+
+	tm_extent_carve(ps, tm_extent_run_start(ps, piece.page), piece.page, piece.pages);
+	mark_cut(ps, piece);
+	/* this was no need of the program's */
+	count -= ps->whole.count;
+	ps->whole_low = low > count ? low - count : 0;
+	tm_extent_unlock(ps);
+
+	ok = tm_zone.os->dontneed(tm_zone_page_addr(piece.page),
+				  (size_t)piece.pages << TM_PAGE_SHIFT) == 0;
+
+	(void)tm_extent_lock((enum tm_part)(ps - tm_parts));
+	mark_given(ps, piece, ok);
+	tm_extent_join(ps, piece.page, piece.pages, &run, &run_pages);
+	tm_unit_give(ps, piece.page, piece.pages, run, run_pages);
+	if (!ok)
+		return 0;
+	ps->purged_pages += piece.pages;
+	return (size_t)piece.pages << TM_PAGE_SHIFT;
+}
+
+static bool is_whole(const struct tm_part_state *ps, uint32_t at)
+{
+	const struct tm_unit *u = &tm_zone.units[at];
+
+	return u->part == ps - tm_parts && u->used == 0 && (u->flags & TM_UNIT_LISTED);
+}
+
+/* The oldest wholly free unit, with neighbours that are free for a tick at least. */
+static struct piece oldest_units(const struct tm_part_state *ps, uint32_t units_max)
+{
+	uint32_t end = (uint32_t)(__atomic_load_n(&tm_zone.len, __ATOMIC_RELAXED) >> TM_UNIT_SHIFT);
+	uint32_t from = ps->whole.first;
+	uint32_t to = from + 1;
+
+	units_max = (uint32_t)tm_bits_min(units_max, RUN_UNITS_MAX);
+	while (to < end && to - from < units_max && is_whole(ps, to) &&
+	       tm_zone.units[to].tick != ps->tick)
+		to++;
+	while (from > 0 && to - from < units_max && is_whole(ps, from - 1) &&
+	       tm_zone.units[from - 1].tick != ps->tick)
+		from--;
+	return (struct piece){from * TM_UNIT_PAGES, (to - from) * TM_UNIT_PAGES};
+}
+
+static size_t purge_whole(struct tm_part_state *ps, uint32_t units)
+{
+	size_t bytes = 0;
+
+	while (units && ps->whole.count) {
+		struct piece piece = oldest_units(ps, units);
+
+		units -= (uint32_t)tm_bits_min(units, piece.pages / TM_UNIT_PAGES);
+		bytes += give_back(ps, piece);
+	}
+	return bytes;
+}
+
+/* The first run of idle granules of a unit; masks are not 0. */
+static struct piece first_idle(uint32_t at)
+{
+	const struct tm_unit *u = &tm_zone.units[at];
+	uint32_t idle = u->touched & ~u->used;
+	uint32_t from = tm_bits_lowest(idle);
+	uint32_t to = tm_bits_lowest(~(uint64_t)(idle >> from)) + from;
+
+	return (struct piece){at * TM_UNIT_PAGES + from * TM_GRANULE_PAGES,
+			      (to - from) * TM_GRANULE_PAGES};
+}
+
+/* Idle granules of units in which nothing happened for so many ticks. */
+static size_t purge_sparse(struct tm_part_state *ps, uint32_t ticks, size_t keep_bytes)
+{
+	size_t bytes = 0;
+
+	while (ps->sparse.count) {
+		uint32_t at = ps->sparse.first;
+		uint32_t tick = tm_zone.units[at].tick;
+
+		if (((size_t)ps->sparse_granules << TM_GRANULE_SHIFT) <= keep_bytes ||
+		    ps->tick - tick < ticks)
+			break;
+		/* the rest of the unit keeps its age, at the head of the list */
+		bytes += give_back(ps, first_idle(at));
+		tm_unit_age(ps, at, tick);
+	}
+	return bytes;
+}
+
+/* Units that no tick of the decay needed. */
+static uint32_t surplus(enum tm_part part, uint32_t low, uint32_t ticks)
+{
+	uint32_t n = (uint32_t)tm_bits_min(ticks, WINDOW_MAX);
+	uint32_t least = low;
+
+	purge.window[part].low[purge.window[part].ticks++ % WINDOW_MAX] = low;
+	if (purge.window[part].ticks < n)
+		return 0;
+	for (uint32_t i = 1; i <= n; i++) {
+		uint32_t at = (purge.window[part].ticks - i) % WINDOW_MAX;
+
+		least = (uint32_t)tm_bits_min(least, purge.window[part].low[at]);
+	}
+	return least;
+}
+
+/* Marks of the past count what is gone now. */
+static void forget_purged(enum tm_part part, uint32_t units)
+{
+	for (uint32_t i = 0; i < WINDOW_MAX; i++) {
+		uint32_t *low = &purge.window[part].low[i];
+
+		*low -= (uint32_t)tm_bits_min(*low, units);
+	}
+}
+
+/* Bytes that later ticks may still give back. */
+static size_t tick_part(enum tm_part part)
+{
+	const struct tm_purge_policy *policy = policy_of(part);
+	struct tm_part_state *ps = tm_extent_lock(part);
+	uint32_t ticks = decay_ticks(part);
+	uint32_t keep = (uint32_t)tm_bits_min(policy->keep_bytes >> TM_UNIT_SHIFT, UINT32_MAX);
+	uint32_t units = surplus(part, ps->whole_low, ticks);
+	size_t left = 0;
+
+	ps->tick++;
+	ps->whole_low = ps->whole.count;
+	units = units > keep ? units - keep : 0;
+	if (units) {
+		(void)purge_whole(ps, units);
+		forget_purged(part, units);
+	}
+	(void)purge_sparse(ps, ticks, tm_bits_min(policy->keep_bytes, SPARSE_KEEP_BYTES));
+	if (ps->whole.count > keep)
+		left += (size_t)(ps->whole.count - keep) << TM_UNIT_SHIFT;
+	if ((size_t)ps->sparse_granules << TM_GRANULE_SHIFT > SPARSE_KEEP_BYTES)
+		left += (size_t)ps->sparse_granules << TM_GRANULE_SHIFT;
+	tm_extent_unlock(ps);
+	return left;
+}
+
+static bool lock_purge(void)
+{
+	if (!tm_lock_try(&purge.lock))
+		return false;
+	if (!purge.ready) {
+		purge.ready = true;
+		tm_lock_register(&purge.lock);
+	}
+	return true;
+}
+
+size_t tm_purge_tick(uint64_t now_ms)
+{
+	size_t left = 0;
+
+	if (configured && options.giveback == TM_GIVEBACK_OFF)
+		return 0;
+	if (!lock_purge())
+		return 1;
+	/* a tick that comes a little early still counts: timers and clocks have their own grain */
+	if (now_ms - purge.last_ms < TM_PURGE_TICK_MS * 3 / 4) {
+		tm_lock_release(&purge.lock);
+		return 1;
+	}
+	purge.last_ms = now_ms;
+	for (int i = 0; i < TM_PART_COUNT; i++)
+		if (i != TM_PART_GROW)
+			left += tick_part((enum tm_part)i);
+	left += tm_grow_tick(decay_ticks(TM_PART_GROW), policy_of(TM_PART_GROW)->keep_bytes);
+	tm_lock_release(&purge.lock);
+	return left;
+}
+
+static size_t purge_all(enum tm_part part)
+{
+	struct tm_part_state *ps = tm_extent_lock(part);
+	size_t bytes;
+
+	/* neighbours that became free in this tick are as good as any */
+	ps->tick++;
+	bytes = purge_whole(ps, UINT32_MAX);
+	ps->tick++;
+	bytes += purge_sparse(ps, 1, 0);
+	tm_extent_unlock(ps);
+	return bytes;
+}
+
+size_t tm_purge_now(void)
+{
+	size_t bytes = 0;
+
+	for (int i = 0; i < TM_PART_COUNT; i++)
+		if (i != TM_PART_GROW)
+			bytes += purge_all((enum tm_part)i);
+	return bytes + tm_grow_release();
+}
+
+bool tm_purge_rescue(enum tm_part part, size_t pages, size_t align_pages)
+{
+	size_t bytes = tm_purge_now();
+
+	for (int i = 0; i < TM_PART_COUNT; i++)
+		if (i != (int)part && i != TM_PART_GROW &&
+		    tm_extent_hand_over((enum tm_part)i, part, pages, align_pages))
+			return true;
+	return bytes != 0;
+}
+
+size_t tm_purge_retained(void)
+{
+	size_t bytes = tm_grow_retained();
+
+	for (int i = 0; i < TM_PART_COUNT; i++) {
+		const struct tm_part_state *ps = &tm_parts[i];
+
+		bytes += (size_t)__atomic_load_n(&ps->whole.count, __ATOMIC_RELAXED)
+			 << TM_UNIT_SHIFT;
+		bytes += (size_t)__atomic_load_n(&ps->sparse_granules, __ATOMIC_RELAXED)
+			 << TM_GRANULE_SHIFT;
+	}
+	return bytes;
+}
+
+void tm_purge_set_mode(enum tm_purge_mode now)
+{
+	atomic_store_explicit(&ticking_generation, tm_fork_generation(), memory_order_relaxed);
+	atomic_store_explicit(&mode, now, memory_order_seq_cst);
+}
+
+enum tm_purge_mode tm_purge_mode(void)
+{
+	return (enum tm_purge_mode)atomic_load_explicit(&mode, memory_order_relaxed);
+}
+
+void tm_purge_watch(void (*help)(void))
+{
+	call_help = help;
+	if (!configured || options.giveback != TM_GIVEBACK_OFF)
+		tm_purge_set_mode(TM_PURGE_WATCHED);
+}
+
+void tm_purge_notice(uint64_t event)
+{
+	switch (tm_purge_mode()) {
+	case TM_PURGE_WATCHED:
+		if (tm_purge_retained() > TM_PURGE_KICK_BYTES)
+			call_help();
+		break;
+	case TM_PURGE_TICKING:
+		/* a raw fork has no handler: the helper is the parent's (H46) */
+		if (event % EVENTS_PER_LOOK == 0 &&
+		    atomic_load_explicit(&ticking_generation, memory_order_relaxed) !=
+			    tm_fork_generation())
+			tm_purge_set_mode(TM_PURGE_WATCHED);
+		break;
+	case TM_PURGE_BY_CALLERS:
+		if (event % EVENTS_PER_LOOK == 0)
+			(void)tm_purge_tick(tm_clock_ms());
+		break;
+	case TM_PURGE_ALONE: break;
+	}
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * purge: giving free memory back to the kernel.
+ *
+ * While work goes on, nothing that it needs is given back: per part the fewest wholly free units
+ * since the last tick are noted, and what the last decay's ticks never needed is surplus. It goes
+ * back oldest first, in whole 2 MiB units. Free granules of units that are in use otherwise go back
+ * once nothing happened in their unit for a decay. A floor of free memory stays.
+ *
+ * The kernel is called without any lock: the pages are cut out of the free memory before, and return
+ * to it as known zeros. Where the kernel refuses (locked pages, a filter), they return as they were
+ * and are not tried again until they have been used.
+ *
+ * tm_purge_tick: from the helper, or from any caller when there is none; a second caller returns at
+ * once. All functions take the locks PURGE, then EXTENT or LARGE.
+ */
+#ifndef TM_HEAP_PURGE_H
+#define TM_HEAP_PURGE_H
+
+#include "shim/heap/zone.h"
+
+#define TM_PURGE_TICK_MS 100u
+
+enum tm_giveback {
+	TM_GIVEBACK_AUTO,
+	TM_GIVEBACK_OFF,   /* only on request and when memory runs out */
+	TM_GIVEBACK_EAGER, /* at the next tick, without a floor */
+};
+
+struct tm_purge_policy {
+	size_t keep_bytes; /* free memory that stays; SIZE_MAX: auto */
+	uint32_t decay_ms; /* so long unneeded before it goes; UINT32_MAX: auto */
+};
+
+struct tm_purge_options {
+	enum tm_giveback giveback;
+	struct tm_purge_policy policy[TM_PART_COUNT];
+};
+
+/* Before threads exist, or never: then auto. */
+void tm_purge_configure(const struct tm_purge_options *options);
+
+/*
+ * Does nothing until a tick has passed since the last one. Returns the bytes that later ticks may
+ * give back: 0 when there is nothing left to wait for.
+ */
+size_t tm_purge_tick(uint64_t now_ms);
+
+/* All free memory of all parts goes back now. Returns the bytes given back. */
+size_t tm_purge_now(void);
+
+/*
+ * Memory can't be had for a part: give all back, and hand whole units of other parts over to it. True
+ * if a second try may succeed. No lock may be held.
+ */
+bool tm_purge_rescue(enum tm_part part, size_t pages, size_t align_pages);
+
+/* Free memory that may be resident, all parts; no lock, approximate. */
+size_t tm_purge_retained(void);
+
+/* Idle memory beyond this is worth a helper. */
+#define TM_PURGE_KICK_BYTES ((size_t)32 << 20)
+
+/* Who ticks. */
+enum tm_purge_mode {
+	TM_PURGE_ALONE,      /* nobody: give-back is off, or not begun */
+	TM_PURGE_WATCHED,    /* nobody yet: the free that passes the threshold calls for help */
+	TM_PURGE_TICKING,    /* a helper */
+	TM_PURGE_BY_CALLERS, /* whoever takes or gives memory, now and then */
+};
+
+/* From now on help is called; off all locks. */
+void tm_purge_watch(void (*help)(void));
+void tm_purge_set_mode(enum tm_purge_mode mode);
+enum tm_purge_mode tm_purge_mode(void);
+
+/* After memory was given, off all locks. event counts them, roughly. */
+void tm_purge_notice(uint64_t event);
+
+#endif

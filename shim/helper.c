@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/helper.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "shim/base/bits.h"
+#include "shim/heap/purge.h"
+#include "shim/os/clock.h"
+#include "shim/os/lock.h"
+#include "shim/os/mem.h"
+#include "shim/os/proc.h"
+#include "shim/os/sys.h"
+
+#define STACK_BYTES ((size_t)64 << 10)
+/* Thread-local data lies below the control block on x86-64, above it on aarch64. Only the touched
+ * pages count; 512 KiB is more than a program's static thread-local storage. */
+#define TLS_BYTES ((size_t)1 << 20)
+
+/* So long nothing left to give back, then it ends: heaps of idle threads take a while to show. */
+#define QUIET_TICKS 10u
+
+#define HELPER_CLONE_FLAGS                                                                         \
+	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |        \
+	 CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID)
+
+#define PR_SET_NAME 15
+
+long tm_helper_clone(unsigned long flags, void *stack_top, _Atomic uint32_t *parent_tid,
+		     _Atomic uint32_t *child_tid, void *tls, void (*run)(void));
+
+static struct {
+	struct tm_lock lock; /* start and stop */
+	_Atomic uint32_t tid;
+	_Atomic uint32_t stop; /* 1: end now */
+	uint32_t generation;   /* [lock] of the image that started it */
+	bool registered;
+	bool never;
+	char *memory; /* [lock] stack and control block; kept from one helper to the next */
+	size_t (*trim)(uint64_t now_ms);
+} helper = {.lock = TM_LOCK_INIT(TM_RANK_HELPER)};
+
+/* Sleep for a tick, or until told to stop. */
+static void nap(void)
+{
+	const struct timespec tick = {.tv_nsec = TM_PURGE_TICK_MS * 1000000L};
+
+	tm_sys_futex(&helper.stop, FUTEX_WAIT_PRIVATE, 0, &tick);
+}
+
+static void run(void)
+{
+	uint32_t quiet = 0;
+
+	(void)tm_sys_prctl(PR_SET_NAME, (unsigned long)(uintptr_t) "tiermalloc", 0, 0);
+	for (;;) {
+		uint64_t now;
+		size_t left;
+
+		nap();
+		if (atomic_load_explicit(&helper.stop, memory_order_acquire))
+			break;
+		now = tm_clock_ms();
+		left = tm_purge_tick(now);
+		if (helper.trim)
+			left += helper.trim(now);
+		quiet = left ? 0 : quiet + 1;
+		if (quiet < QUIET_TICKS)
+			continue;
+		/* whoever frees from here on starts the next one; unless it came just before */
+		tm_purge_set_mode(TM_PURGE_WATCHED);
+		if (tm_purge_retained() <= TM_PURGE_KICK_BYTES)
+			return;
+		tm_purge_set_mode(TM_PURGE_TICKING);
+		quiet = 0;
+	}
+	tm_purge_set_mode(TM_PURGE_WATCHED);
+}
+
+static char *thread_memory(void)
+{
+	size_t page = tm_proc_page_bytes();
+
+	if (helper.memory == NULL) {
+		char *p = tm_mem_map(page + STACK_BYTES + TLS_BYTES);
+
+		if (p == NULL)
+			return NULL;
+		(void)tm_mem_protect(p, page, PROT_NONE);
+		helper.memory = p + page;
+	}
+	return helper.memory;
+}
+
+/* The last helper has said that it ends: it is gone in a moment. */
+static void wait_gone(void)
+{
+	const struct timespec limit = {.tv_nsec = 10000000L};
+	uint32_t tid;
+
+	while ((tid = atomic_load_explicit(&helper.tid, memory_order_acquire)) != 0)
+		tm_sys_futex(&helper.tid, FUTEX_WAIT, tid,
+			     &limit); /* the kernel wakes shared waiters */
+}
+
+static long start_thread(void)
+{
+	char *memory = thread_memory();
+	const uint64_t all = UINT64_MAX;
+	uint64_t old;
+	void **tls;
+	long tid;
+
+	if (memory == NULL)
+		return -ENOMEM;
+	tls = (void **)(memory + STACK_BYTES + TLS_BYTES / 2);
+	/* x86-64: %fs:0 and the thread's self pointer */
+	tls[0] = tls;
+	tls[2] = tls;
+	(void)tm_sys_sigprocmask(0 /* SIG_BLOCK */, &all, &old);
+	tid = tm_helper_clone(HELPER_CLONE_FLAGS, memory + STACK_BYTES, &helper.tid, &helper.tid,
+			      tls, run);
+	(void)tm_sys_sigprocmask(2 /* SIG_SETMASK */, &old, NULL);
+	return tid;
+}
+
+/* A filter may kill for clone; to see it costs 20 us, once per helper (H68). */
+static bool is_filtered(void)
+{
+	struct tm_proc_status status;
+
+	return tm_proc_status(&status) != 0 || status.seccomp != 0;
+}
+
+static void forget_parents(void)
+{
+	if (helper.generation == tm_fork_generation())
+		return;
+	helper.generation = tm_fork_generation();
+	atomic_store_explicit(&helper.tid, 0, memory_order_relaxed);
+}
+
+static void kick_locked(void)
+{
+	forget_parents();
+	if (tm_purge_mode() != TM_PURGE_WATCHED)
+		return;
+	wait_gone();
+	if (helper.never || is_filtered()) {
+		tm_purge_set_mode(TM_PURGE_BY_CALLERS);
+		return;
+	}
+	atomic_store_explicit(&helper.stop, 0, memory_order_relaxed);
+	tm_purge_set_mode(TM_PURGE_TICKING);
+	if (start_thread() <= 0)
+		tm_purge_set_mode(TM_PURGE_BY_CALLERS);
+}
+
+void tm_helper_kick(void)
+{
+	/* somebody else is at it */
+	if (!tm_lock_try(&helper.lock))
+		return;
+	kick_locked();
+	tm_lock_release(&helper.lock);
+}
+
+void tm_helper_stop(void)
+{
+	(void)tm_lock_acquire(&helper.lock);
+	forget_parents();
+	atomic_store_explicit(&helper.stop, 1, memory_order_release);
+	tm_sys_futex(&helper.stop, FUTEX_WAKE_PRIVATE, 1, NULL);
+	wait_gone();
+	tm_lock_release(&helper.lock);
+}
+
+void tm_helper_fork_child(void)
+{
+	(void)tm_lock_acquire(&helper.lock);
+	helper.generation = tm_fork_generation();
+	atomic_store_explicit(&helper.tid, 0, memory_order_relaxed);
+	if (tm_purge_mode() == TM_PURGE_TICKING)
+		tm_purge_set_mode(TM_PURGE_WATCHED);
+	if (tm_purge_mode() == TM_PURGE_WATCHED && tm_purge_retained() > TM_PURGE_KICK_BYTES)
+		kick_locked();
+	tm_lock_release(&helper.lock);
+}
+
+void tm_helper_init(enum tm_helper_mode mode, size_t (*trim)(uint64_t now_ms))
+{
+	helper.trim = trim;
+	helper.never = mode == TM_HELPER_NEVER;
+	helper.generation = tm_fork_generation();
+	tm_lock_register(&helper.lock);
+	tm_purge_watch(tm_helper_kick);
+}
+
+int tm_helper_tid(void)
+{
+	return (int)atomic_load_explicit(&helper.tid, memory_order_relaxed);
+}
