@@ -189,10 +189,10 @@ void tm_helper_fork_child(void)
 	tm_lock_release(&helper.lock);
 }
 
-void tm_helper_init(enum tm_helper_mode mode, size_t (*trim)(uint64_t now_ms))
+void tm_helper_init(enum tm_thread mode, size_t (*trim)(uint64_t now_ms))
 {
 	helper.trim = trim;
-	helper.never = mode == TM_HELPER_NEVER;
+	helper.never = mode == TM_THREAD_NEVER;
 	helper.generation = tm_fork_generation();
 	tm_lock_register(&helper.lock);
 	tm_purge_watch(tm_helper_kick);

@@ -17,18 +17,13 @@
 #ifndef TM_HELPER_H
 #define TM_HELPER_H
 
-#include "shim/base/attrs.h"
-
-enum tm_helper_mode {
-	TM_HELPER_AUTO,
-	TM_HELPER_NEVER,
-};
+#include "shim/base/tunables.h"
 
 /*
  * At boot. trim is called at every tick, with the time; it returns the bytes that it released to the
  * free memory; may be NULL.
  */
-void tm_helper_init(enum tm_helper_mode mode, size_t (*trim)(uint64_t now_ms));
+void tm_helper_init(enum tm_thread mode, size_t (*trim)(uint64_t now_ms));
 
 /* Start the helper if there is none. Off all locks; any thread. */
 void tm_helper_kick(void);

@@ -17,15 +17,10 @@
 #ifndef TM_HEAP_PURGE_H
 #define TM_HEAP_PURGE_H
 
+#include "shim/base/tunables.h"
 #include "shim/heap/zone.h"
 
 #define TM_PURGE_TICK_MS 100u
-
-enum tm_giveback {
-	TM_GIVEBACK_AUTO,
-	TM_GIVEBACK_OFF,   /* only on request and when memory runs out */
-	TM_GIVEBACK_EAGER, /* at the next tick, without a floor */
-};
 
 struct tm_purge_policy {
 	size_t keep_bytes; /* free memory that stays; SIZE_MAX: auto */
@@ -33,7 +28,8 @@ struct tm_purge_policy {
 };
 
 struct tm_purge_options {
-	enum tm_giveback giveback;
+	enum tm_giveback
+		giveback; /* off: on request and when memory runs out; eager: at each tick */
 	struct tm_purge_policy policy[TM_PART_COUNT];
 };
 

@@ -164,8 +164,8 @@ static enum tm_huge_mode read_huge(void)
 	if (tm_proc_page_bytes() != TM_PAGE_BYTES ||
 	    tm_proc_read_choice("/sys/kernel/mm/transparent_hugepage/enabled", word, sizeof(word)) <
 		    0)
-		return TM_HUGE_NEVER;
-	return word[0] == 'a' ? TM_HUGE_ALWAYS : word[0] == 'm' ? TM_HUGE_MADVISE : TM_HUGE_NEVER;
+		return TM_THP_NEVER;
+	return word[0] == 'a' ? TM_THP_ALWAYS : word[0] == 'm' ? TM_THP_MADVISE : TM_THP_NEVER;
 }
 
 int tm_zone_init(void)
