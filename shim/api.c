@@ -7,10 +7,11 @@
  */
 #include "shim/tiermalloc.h"
 
+#include "shim/alloc.h"
+
 #include <errno.h>
 #include <stdatomic.h>
 
-#include "shim/core_stub.h"
 #include "shim/base/attrs.h"
 #include "shim/base/parse.h"
 #include "shim/base/version.h"

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
-#include "shim/core_stub.h"
+#include "shim/alloc.h"
 #include "shim/cxx.h"
 #include "shim/dl.h"
 #include "shim/early.h"

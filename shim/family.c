@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 
-#include "shim/core_stub.h"
+#include "shim/alloc.h"
 #include "shim/base/fmt.h"
 #include "shim/boot.h"
 #include "shim/dl.h"

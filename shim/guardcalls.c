@@ -15,7 +15,7 @@
 #include "shim/boot.h"
 #include "shim/elf.h"
 #include "shim/heap/zone.h"
-#include "shim/core_stub.h"
+#include "shim/helper.h"
 
 typedef _Atomic uintptr_t cache;
 

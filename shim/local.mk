@@ -4,10 +4,12 @@ include_HEADERS += %reldir%/tiermalloc.h
 EXTRA_DIST += %reldir%/tiermalloc.map
 
 libtmcore_a_SOURCES += \
-	%reldir%/core_stub.h \
+	%reldir%/alloc.c \
+	%reldir%/alloc.h \
+	%reldir%/alloc_slow.c \
 	%reldir%/boot.c \
 	%reldir%/boot.h \
-	%reldir%/core_stub.c \
+	%reldir%/core.c \
 	%reldir%/cxx.c \
 	%reldir%/cxx.h \
 	%reldir%/dl.c \
@@ -20,10 +22,14 @@ libtmcore_a_SOURCES += \
 	%reldir%/family.h \
 	%reldir%/foreign.c \
 	%reldir%/foreign.h \
+	%reldir%/fork.c \
+	%reldir%/fork.h \
 	%reldir%/helper.c \
 	%reldir%/helper.h \
 	%reldir%/report.c \
-	%reldir%/report.h
+	%reldir%/report.h \
+	%reldir%/thread.c \
+	%reldir%/thread.h
 
 libtiermalloc_so_SOURCES += \
 	%reldir%/api.c \

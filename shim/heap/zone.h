@@ -122,8 +122,8 @@ TM_INLINE size_t tm_zone_offset(const void *p)
 /* True for addresses below the front; foreign mappings in the zone have granules without owner. */
 TM_INLINE bool tm_zone_contains(const void *p)
 {
-	/* relaxed: whoever knows p has synchronised with its allocation, which saw len grow */
-	return tm_zone_offset(p) < __atomic_load_n(&tm_zone.len, __ATOMIC_RELAXED);
+	/* A plain load: whoever knows p has synchronised with its allocation, which saw len grow. */
+	return tm_zone_offset(p) < tm_zone.len;
 }
 
 TM_INLINE struct tm_granule *tm_zone_granule(const void *p)

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/alloc.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "shim/boot.h"
+#include "shim/cxx.h"
+#include "shim/heap/span.h"
+#include "shim/heap/tcache_inline.h"
+
+TM_INLINE void *take(size_t size, struct tm_site site, enum tm_counting count)
+{
+	if (TM_LIKELY(size <= TM_SMALL_MAX))
+		return tm_tcache_take(tm_class_of_small(size), size, TM_SPAN_SMALL, site, count);
+	if (size <= TM_SLOT_MAX)
+		return tm_tcache_take(tm_class_of_medium(size), size, TM_SPAN_MEDIUM, site, count);
+	return NULL;
+}
+
+TM_INLINE void give(void *p, enum tm_counting count)
+{
+	if (TM_UNLIKELY(!tm_zone_contains(p))) {
+		tm_alloc_free_outside(p);
+		return;
+	}
+	struct tm_granule *g = tm_zone_granule(p);
+	if (TM_UNLIKELY(tm_tcache_give_small(p, g, count) != TM_FREE_DONE))
+		tm_alloc_free_slow(p, g);
+}
+
+TM_INLINE void *take_zeroed(size_t n, size_t size, struct tm_site site, enum tm_counting count)
+{
+	size_t bytes;
+
+	if (TM_UNLIKELY(__builtin_mul_overflow(n, size, &bytes))) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	void *p = take(bytes, site, count);
+	if (TM_LIKELY(p != NULL))
+		return memset(p, 0, bytes);
+	return tm_alloc_zero_slow(bytes, site);
+}
+
+/* `align` is a power of two. */
+TM_INLINE void *take_aligned(size_t align, size_t size, struct tm_site site, enum tm_counting count)
+{
+	if (TM_LIKELY(align <= TM_PAGE_BYTES && size <= TM_SLOT_MAX)) {
+		/* Rounded up, so that a small slot's four size bits tell what is counted (account.h). */
+		size_t padded = align <= 16 ? size : (size + align - 1) & ~(align - 1);
+		void *p = NULL;
+
+		if (align <= 16 || tm_class_is_aligned(padded, align))
+			p = take(padded, site, count);
+		if (TM_LIKELY(p != NULL))
+			return p;
+	}
+	return tm_alloc_aligned_slow(align, size, site);
+}
+
+TM_INLINE int take_posix(void **ret_p, size_t align, size_t size, struct tm_site site,
+			 enum tm_counting count)
+{
+	if (align < sizeof(void *) || (align & (align - 1)) != 0)
+		return EINVAL;
+	int saved = errno;
+	void *p = take_aligned(align, size, site, count);
+	errno = saved;
+	if (p == NULL)
+		return ENOMEM;
+	*ret_p = p;
+	return 0;
+}
+
+void *tm_alloc_any(size_t size, struct tm_site site)
+{
+	void *p = tm_span_keeps_entries ? take(size, site, TM_COUNTED) : take(size, site, TM_PLAIN);
+
+	return TM_LIKELY(p != NULL) ? p : tm_alloc_slow(size, site);
+}
+
+/*
+ * Each function twice, with and without the account. The forms differ in nothing else; tests and
+ * the lint compare the symbols of both.
+ */
+#define VARIANTS(suffix, count)                                                                    \
+	void *tm_alloc_malloc##suffix(size_t size)                                                 \
+	{                                                                                          \
+		void *p = take(size, TM_SITE_HERE, count);                                         \
+		return TM_LIKELY(p != NULL) ? p : tm_alloc_slow(size, TM_SITE_HERE);               \
+	}                                                                                          \
+	void tm_alloc_free##suffix(void *p)                                                        \
+	{                                                                                          \
+		give(p, count);                                                                    \
+	}                                                                                          \
+	void tm_alloc_free_sized##suffix(void *p, size_t size)                                     \
+	{                                                                                          \
+		(void)size; /* a hint that may be wrong (H38): the granule knows */                \
+		give(p, count);                                                                    \
+	}                                                                                          \
+	void *tm_alloc_calloc##suffix(size_t n, size_t size)                                       \
+	{                                                                                          \
+		return take_zeroed(n, size, TM_SITE_HERE, count);                                  \
+	}                                                                                          \
+	void *tm_alloc_aligned##suffix(size_t align, size_t size)                                  \
+	{                                                                                          \
+		return take_aligned(align, size, TM_SITE_HERE, count);                             \
+	}                                                                                          \
+	int tm_alloc_posix_memalign##suffix(void **ret_p, size_t align, size_t size)               \
+	{                                                                                          \
+		return take_posix(ret_p, align, size, TM_SITE_HERE, count);                        \
+	}                                                                                          \
+	void *tm_alloc_new##suffix(size_t size)                                                    \
+	{                                                                                          \
+		void *p = take(size, TM_SITE_HERE, count);                                         \
+		if (TM_LIKELY(p != NULL))                                                          \
+			return p;                                                                  \
+		p = tm_alloc_slow(size, TM_SITE_HERE);                                             \
+		return TM_LIKELY(p != NULL) ? p : tm_cxx_new_failed(size, 16);                     \
+	}                                                                                          \
+	void *tm_alloc_new_nothrow##suffix(size_t size)                                            \
+	{                                                                                          \
+		void *p = take(size, TM_SITE_HERE, count);                                         \
+		if (TM_LIKELY(p != NULL))                                                          \
+			return p;                                                                  \
+		p = tm_alloc_slow(size, TM_SITE_HERE);                                             \
+		return TM_LIKELY(p != NULL) ? p : tm_cxx_nothrow_failed(size, 16);                 \
+	}                                                                                          \
+	void *tm_alloc_new_aligned##suffix(size_t size, size_t align)                              \
+	{                                                                                          \
+		void *p = take_aligned(align, size, TM_SITE_HERE, count);                          \
+		return TM_LIKELY(p != NULL) ? p : tm_cxx_new_failed(size, align);                  \
+	}                                                                                          \
+	void *tm_alloc_new_aligned_nothrow##suffix(size_t size, size_t align)                      \
+	{                                                                                          \
+		void *p = take_aligned(align, size, TM_SITE_HERE, count);                          \
+		return TM_LIKELY(p != NULL) ? p : tm_cxx_nothrow_failed(size, align);              \
+	}
+
+VARIANTS(, TM_COUNTED)
+VARIANTS(_plain, TM_PLAIN)

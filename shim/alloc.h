@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * alloc: the meeting place of requests and heaps. A request becomes a slot of the thread's heap, a
+ * block of whole pages, or, where neither may be touched, emergency memory. errno is set and kept
+ * here as libc's functions do: ENOMEM where NULL means that, never changed by a free.
+ *
+ * Every function that tm_alloc_ops puts into tm_root.ops is reached by a tail jump, so that
+ * the return address it sees is the program's.
+ */
+#ifndef TM_ALLOC_H
+#define TM_ALLOC_H
+
+#include "shim/base/attrs.h"
+
+/* Each with the account (the default), and _plain without it (TIERMALLOC_LEDGER=off). */
+#define TM_ALLOC_VARIANT(suffix)                                                                   \
+	void *tm_alloc_malloc##suffix(size_t size);                                                \
+	void tm_alloc_free##suffix(void *p);                                                       \
+	void *tm_alloc_calloc##suffix(size_t n, size_t size);                                      \
+	void *tm_alloc_aligned##suffix(size_t align, size_t size);                                 \
+	int tm_alloc_posix_memalign##suffix(void **ret_p, size_t align, size_t size);              \
+	void *tm_alloc_new##suffix(size_t size);                                                   \
+	void *tm_alloc_new_aligned##suffix(size_t size, size_t align);                             \
+	void *tm_alloc_new_nothrow##suffix(size_t size);                                           \
+	void *tm_alloc_new_aligned_nothrow##suffix(size_t size, size_t align);                     \
+	void tm_alloc_free_sized##suffix(void *p, size_t size);
+
+TM_ALLOC_VARIANT()
+TM_ALLOC_VARIANT(_plain)
+
+void *tm_alloc_realloc(void *p, size_t size);
+size_t tm_alloc_usable(void *p);
+
+/* Gives back what is free, in the caller's heap, orphans and all parts. Bytes given back. */
+size_t tm_alloc_trim(void);
+
+/* Everything behind the fast paths; see alloc_slow.c. */
+struct tm_site;
+struct tm_granule;
+void *tm_alloc_any(size_t size, struct tm_site site); /* malloc for a given site */
+void *tm_alloc_slow(size_t size, struct tm_site site);
+void *tm_alloc_zero_slow(size_t size, struct tm_site site);
+void *tm_alloc_aligned_slow(size_t align, size_t size, struct tm_site site);
+void tm_alloc_free_slow(void *p, struct tm_granule *g);
+void tm_alloc_free_outside(void *p);
+
+#endif

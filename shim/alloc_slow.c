@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * alloc_slow: what the fast paths hand on. Refills, blocks of whole pages, frees of other heaps,
+ * wrong pointers, reallocation, and the callers that may hold no heap.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "shim/alloc.h"
+#include "shim/boot.h"
+#include "shim/early.h"
+#include "shim/foreign.h"
+#include "shim/heap/emergency.h"
+#include "shim/heap/extent.h"
+#include "shim/heap/large.h"
+#include "shim/heap/purge.h"
+#include "shim/heap/remote.h"
+#include "shim/heap/span.h"
+#include "shim/heap/tcache.h"
+#include "shim/heap/trim.h"
+#include "shim/helper.h"
+#include "shim/thread.h"
+
+/* A look at a heap that found nothing makes the next one at most this much rarer (2^n). */
+#define TRIM_BACKOFF_MAX 6u
+
+/* Large blocks freed where no lock may be taken; whoever holds a heap next frees them. */
+static _Atomic(struct tm_slot *) deferred;
+
+static void defer_large(void *p)
+{
+	struct tm_slot *slot = p;
+
+	slot->next = atomic_load_explicit(&deferred, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak_explicit(&deferred, &slot->next, slot,
+						      memory_order_release, memory_order_relaxed))
+		;
+}
+
+static void free_deferred(void)
+{
+	struct tm_slot *slot;
+
+	if (TM_LIKELY(atomic_load_explicit(&deferred, memory_order_relaxed) == NULL))
+		return;
+	slot = atomic_exchange_explicit(&deferred, NULL, memory_order_acquire);
+	while (slot != NULL) {
+		struct tm_slot *next = slot->next;
+
+		tm_large_free(slot, tm_zone_granule(slot));
+		slot = next;
+	}
+}
+
+static void *large_take(struct tm_heap *h, size_t size, size_t align, enum tm_fill fill,
+			struct tm_site site)
+{
+	free_deferred();
+	void *p = tm_large_alloc(size, align, fill);
+	if (p == NULL)
+		return NULL;
+	struct tm_granule *g = tm_zone_granule(p);
+	g->large.requested = size;
+	if (tm_span_keeps_entries) {
+		unsigned id = tm_account_id(h, site);
+
+		tm_account_count(h, id, size);
+		g->large.account = tm_entry8_make(id, h->epoch, h->index);
+	}
+	return p;
+}
+
+static void *serve(struct tm_heap *h, size_t size, size_t align, enum tm_fill fill,
+		   struct tm_site site)
+{
+	unsigned klass = TM_CLASSES;
+	void *p;
+
+	if (size <= TM_SLOT_MAX)
+		klass = align <= 16 ? tm_class_of(size) : tm_class_of_aligned(size, align);
+	if (klass >= TM_CLASSES)
+		return large_take(h, size, align, fill, site);
+	p = tm_tcache_refill(h, klass, size, site);
+	if (p == NULL && tm_purge_now() != 0)
+		p = tm_tcache_refill(h, klass, size, site);
+	if (p != NULL && fill == TM_FILL_ZERO)
+		memset(p, 0, size);
+	return p;
+}
+
+static void *slow(size_t size, size_t align, enum tm_fill fill, struct tm_site site)
+{
+	void *p = NULL;
+
+	if (size <= PTRDIFF_MAX) {
+		struct tm_thread_heap held = tm_thread_enter();
+
+		p = held.hold == TM_THREAD_NONE ? tm_emergency_alloc(size, align)
+						: serve(held.heap, size, align, fill, site);
+		tm_thread_leave(held);
+	}
+	if (p == NULL)
+		errno = ENOMEM;
+	return p;
+}
+
+TM_NOINLINE void *tm_alloc_slow(size_t size, struct tm_site site)
+{
+	return slow(size, 16, TM_FILL_ANY, site);
+}
+
+TM_NOINLINE void *tm_alloc_zero_slow(size_t size, struct tm_site site)
+{
+	return slow(size, 16, TM_FILL_ZERO, site);
+}
+
+TM_NOINLINE void *tm_alloc_aligned_slow(size_t align, size_t size, struct tm_site site)
+{
+	return slow(size, align, TM_FILL_ANY, site);
+}
+
+/* A medium slot of one's own heap: the rest of the fast path of free. */
+static bool give_medium(void *p, struct tm_granule *g)
+{
+	uintptr_t word = tm_heap_word;
+	struct tm_slot *slot = p;
+	tm_entry8 *entry = NULL;
+
+	if (g->owner != (((const struct tm_heap *)word)->self | 1))
+		return false;
+	const struct tm_granule *head = tm_granule_at(g->head);
+	int32_t index = tm_span_index(head, p);
+	if (index <= 0)
+		return false; /* wrong, or the first slot: the general path looks closer */
+	if (head->side != NULL) {
+		entry = (tm_entry8 *)(void *)head->side + index;
+		if ((*entry & 0xffff) == TM_ENTRY_FREE)
+			return false;
+		*entry |= TM_ENTRY_FREE;
+	}
+	tm_heap_word = word | TM_HEAP_BUSY;
+	TM_SIGNAL_FENCE();
+	struct tm_slot **list = (struct tm_slot **)(word + g->list_offset);
+	slot->entry = entry;
+	slot->next = *list;
+	*list = slot;
+	TM_SIGNAL_FENCE();
+	tm_heap_word = word;
+	return true;
+}
+
+static void look_at_heap(struct tm_heap *h)
+{
+	if (tm_trim_heap(h, TM_TRIM_SPANS) != 0)
+		h->trim_backoff = 0;
+	else if (h->trim_backoff < TRIM_BACKOFF_MAX)
+		h->trim_backoff++;
+}
+
+static void give_large(void *p, struct tm_granule *g, struct tm_thread_heap held)
+{
+	if (!tm_large_starts_at(p, g)) {
+		tm_thread_leave(held);
+		tm_error_count(TM_ERROR_INTERIOR, p);
+		return;
+	}
+	if (held.hold == TM_THREAD_NONE)
+		defer_large(p);
+	else if (tm_large_free(p, g) != 0)
+		tm_error_count(TM_ERROR_DOUBLE, p);
+	tm_thread_leave(held);
+}
+
+static void give_slot(void *p, struct tm_granule *g, struct tm_thread_heap held)
+{
+	enum tm_give_result result = tm_tcache_give(held.heap, p, g);
+	bool big = false;
+
+	if (result == TM_GIVE_TRIM) {
+		look_at_heap(held.heap);
+		big = held.heap->span_count >= TM_PURGE_KICK_BYTES / TM_GRANULE_BYTES;
+	}
+	tm_thread_leave(held);
+	switch (result) {
+	case TM_GIVE_DONE: break;
+	case TM_GIVE_TRIM:
+		if (big)
+			tm_helper_kick();
+		break;
+	case TM_GIVE_INTERIOR: tm_error_count(TM_ERROR_INTERIOR, p); break;
+	case TM_GIVE_DOUBLE: tm_error_count(TM_ERROR_DOUBLE, p); break;
+	}
+}
+
+TM_NOINLINE void tm_alloc_free_slow(void *p, struct tm_granule *g)
+{
+	uintptr_t owner = tm_granule_owner(g);
+
+	if ((owner & 1) != 0 && give_medium(p, g))
+		return;
+	if (owner == TM_OWNER_NONE) {
+		tm_alloc_free_outside(
+			p); /* inside a block, freed, or a foreign mapping in the zone */
+		return;
+	}
+	int saved = errno;
+	struct tm_thread_heap held = tm_thread_enter();
+	if (owner == TM_OWNER_LARGE)
+		give_large(p, g, held);
+	else
+		give_slot(p, g, held);
+	errno = saved;
+}
+
+TM_NOINLINE void tm_alloc_free_outside(void *p)
+{
+	if (p == NULL)
+		return;
+	int saved = errno;
+	if (tm_emergency_owns(p)) {
+		if (!tm_emergency_free(p))
+			tm_error_count(TM_ERROR_DOUBLE, p);
+	} else {
+		tm_foreign_free(p);
+	}
+	errno = saved;
+}
+
+static void *move(void *p, size_t old_bytes, size_t size, struct tm_site site)
+{
+	void *fresh = tm_alloc_any(size, site);
+
+	if (fresh == NULL)
+		return NULL;
+	memcpy(fresh, p, old_bytes < size ? old_bytes : size);
+	tm_root.ops.free(p);
+	return fresh;
+}
+
+static void *resize_slot(void *p, struct tm_granule *g, size_t size, struct tm_site site)
+{
+	struct tm_granule *head = tm_span_head(g);
+	int32_t index = tm_span_index(head, p);
+
+	if (index < 0 || (head->side != NULL && tm_span_entry_is_free(head, (uint32_t)index))) {
+		tm_error_count(index < 0 ? TM_ERROR_INTERIOR : TM_ERROR_DOUBLE, p);
+		errno = ENOMEM;
+		return NULL;
+	}
+	if (size > TM_SLOT_MAX || tm_class_of(size) != head->klass)
+		return move(p, tm_class_bytes(head->klass), size, site);
+	struct tm_thread_heap held = tm_thread_enter();
+	if (held.heap != NULL)
+		tm_tcache_resized(held.heap, p, g, size, site);
+	tm_thread_leave(held);
+	return p;
+}
+
+static void *resize_large(void *p, struct tm_granule *g, size_t size, struct tm_site site)
+{
+	if (!tm_large_starts_at(p, g)) {
+		tm_error_count(TM_ERROR_INTERIOR, p);
+		errno = ENOMEM;
+		return NULL;
+	}
+	if (size <= TM_SLOT_MAX)
+		return move(p, tm_large_usable(g), size, site);
+	struct tm_thread_heap held = tm_thread_enter();
+	if (held.hold == TM_THREAD_NONE) {
+		tm_thread_leave(held);
+		return move(p, tm_large_usable(g), size, site);
+	}
+	void *fresh = tm_large_resize(p, g, size);
+	if (fresh != NULL) {
+		struct tm_granule *now = tm_zone_granule(fresh);
+
+		now->large.requested = size;
+		if (tm_span_keeps_entries) {
+			unsigned id = tm_account_id(held.heap, site);
+
+			tm_account_count(held.heap, id, size);
+			now->large.account = tm_entry8_make(id, held.heap->epoch, held.heap->index);
+		}
+	}
+	tm_thread_leave(held);
+	if (fresh == NULL)
+		errno = ENOMEM;
+	return fresh;
+}
+
+void *tm_alloc_realloc(void *p, size_t size)
+{
+	struct tm_site site = TM_SITE_HERE;
+
+	if (p == NULL)
+		return tm_alloc_any(size, site);
+	if (size == 0) {
+		tm_root.ops.free(p);
+		return NULL;
+	}
+	if (size > PTRDIFF_MAX) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	if (tm_zone_contains(p)) {
+		struct tm_granule *g = tm_zone_granule(p);
+		uintptr_t owner = tm_granule_owner(g);
+
+		if (owner == TM_OWNER_LARGE)
+			return resize_large(p, g, size, site);
+		if (owner != TM_OWNER_NONE)
+			return resize_slot(p, g, size, site);
+	}
+	if (tm_emergency_owns(p))
+		return move(p, tm_emergency_bytes(p), size, site);
+	return tm_foreign_realloc(p, size);
+}
+
+size_t tm_alloc_usable(void *p)
+{
+	if (p == NULL)
+		return 0;
+	if (tm_zone_contains(p)) {
+		struct tm_granule *g = tm_zone_granule(p);
+		uintptr_t owner = tm_granule_owner(g);
+
+		if (owner == TM_OWNER_LARGE)
+			return tm_large_starts_at(p, g) ? tm_large_usable(g) : 0;
+		if (owner != TM_OWNER_NONE)
+			return tm_tcache_usable(p, g);
+	}
+	if (tm_emergency_owns(p))
+		return tm_emergency_bytes(p);
+	return tm_foreign_usable(p);
+}
+
+size_t tm_alloc_trim(void)
+{
+	size_t bytes = 0;
+	int saved = errno;
+	struct tm_thread_heap held = tm_thread_enter();
+
+	if (held.hold != TM_THREAD_NONE) {
+		tm_trim_lock();
+		bytes += tm_trim_heap(held.heap, TM_TRIM_PAGES);
+		bytes += tm_trim_orphans();
+		tm_trim_unlock();
+		bytes += tm_purge_now();
+	}
+	tm_thread_leave(held);
+	errno = saved;
+	return bytes;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * core: starts the engine at boot, and says what it holds. The only file that hands options to it.
+ */
+#include <errno.h>
+
+#include "shim/alloc.h"
+#include "shim/boot.h"
+#include "shim/heap/account.h"
+#include "shim/heap/extent.h"
+#include "shim/heap/heap.h"
+#include "shim/heap/meta.h"
+#include "shim/heap/purge.h"
+#include "shim/heap/span.h"
+#include "shim/heap/trim.h"
+#include "shim/helper.h"
+#include "shim/report.h"
+#include "shim/thread.h"
+
+static void configure_purge(const struct tm_options *options)
+{
+	struct tm_purge_options purge = {.giveback = (enum tm_giveback)options->giveback};
+
+	for (unsigned part = 0; part < TM_PART_COUNT; part++)
+		purge.policy[part] = (struct tm_purge_policy){SIZE_MAX, UINT32_MAX};
+	tm_purge_configure(&purge);
+}
+
+int tm_core_boot(void)
+{
+	const struct tm_options *options = &tm_root.options;
+	int rc = tm_zone_init();
+
+	if (rc == 0)
+		rc = tm_heap_init();
+	if (rc != 0)
+		return rc;
+	tm_thread_init();
+	tm_span_keeps_entries = options->ledger != TM_LEDGER_OFF;
+	configure_purge(options);
+	tm_helper_init((enum tm_thread)options->thread, tm_trim_heaps);
+	return 0;
+}
+
+void tm_alloc_ops(struct tm_ops *ops)
+{
+	if (tm_span_keeps_entries)
+		return;
+	*ops = (struct tm_ops){
+		.malloc = tm_alloc_malloc_plain,
+		.free = tm_alloc_free_plain,
+		.calloc = tm_alloc_calloc_plain,
+		.realloc = tm_alloc_realloc,
+		.memalign = tm_alloc_aligned_plain,
+		.posix_memalign = tm_alloc_posix_memalign_plain,
+		.usable_size = tm_alloc_usable,
+		.op_new = tm_alloc_new_plain,
+		.op_new_aligned = tm_alloc_new_aligned_plain,
+		.op_new_nothrow = tm_alloc_new_nothrow_plain,
+		.op_new_aligned_nothrow = tm_alloc_new_aligned_nothrow_plain,
+		.op_delete = tm_alloc_free_plain,
+		.op_delete_sized = tm_alloc_free_sized_plain,
+	};
+}
+
+static void count_span(const struct tm_granule *head, struct tm_snapshot_part *part)
+{
+	size_t slot_bytes = tm_class_bytes(head->klass);
+
+	if (head->side == NULL) {
+		/* Without the account only the carved slots are known: an upper bound. */
+		part->blocks += head->carved;
+		part->slot_bytes += head->carved * slot_bytes;
+		part->live_bytes += head->carved * slot_bytes;
+		return;
+	}
+	for (uint32_t i = tm_span_first(head); i < head->nslots; i++) {
+		const void *entry = tm_span_entry(head, i);
+
+		if (tm_span_entry_is_free(head, i))
+			continue;
+		part->blocks++;
+		part->slot_bytes += slot_bytes;
+		if (head->kind == TM_SPAN_SMALL)
+			part->live_bytes += tm_entry3_requested(
+				slot_bytes, ((const struct tm_entry3 *)entry)->id);
+		else
+			part->live_bytes += *(const tm_entry8 *)entry >> 24;
+	}
+}
+
+/* Walks the page map, not the heaps' lists, which belong to running threads. */
+static void count_granules(struct tm_snapshot *s)
+{
+	size_t count = tm_zone.len >> TM_GRANULE_SHIFT;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct tm_granule *g = &tm_zone.granules[i];
+		uintptr_t owner = tm_granule_owner(g);
+
+		if (owner == TM_OWNER_LARGE) {
+			struct tm_snapshot_part *part = &s->part[g->large.part];
+
+			part->blocks++;
+			part->live_bytes += g->large.requested;
+			part->slot_bytes += g->large.pages << TM_PAGE_SHIFT;
+			s->large_blocks++;
+			s->large_bytes += g->large.pages << TM_PAGE_SHIFT;
+		} else if (owner != TM_OWNER_NONE && g->head == i + 1 && g->carved != 0) {
+			count_span(g, &s->part[TM_PART_SPAN]);
+		}
+	}
+}
+
+int tm_account_snapshot(struct tm_snapshot *s)
+{
+	static const char *const names[TM_PART_COUNT] = {"slots", "blocks", "growing"};
+	size_t meta_mapped, meta_used;
+
+	if (tm_zone.base == 0)
+		return -ENOSYS;
+	__builtin_memset(s, 0, sizeof(*s));
+	count_granules(s);
+	for (unsigned i = 0; i < TM_PART_COUNT; i++) {
+		struct tm_part_stats stats;
+
+		tm_extent_stats((enum tm_part)i, &stats);
+		s->part[i].name = names[i];
+		s->part[i].mapped_bytes = stats.mapped_bytes;
+		s->part[i].cached_bytes = stats.retained_bytes + stats.sparse_bytes;
+		s->live_bytes += s->part[i].live_bytes;
+		s->slot_bytes += s->part[i].slot_bytes;
+		s->cached_bytes += s->part[i].cached_bytes;
+		s->mapped_bytes += s->part[i].mapped_bytes;
+		s->blocks += s->part[i].blocks;
+	}
+	tm_meta_stats(&meta_mapped, &meta_used);
+	s->meta_bytes = meta_mapped + tm_account_side_mapped();
+	s->zone_start = tm_zone.base;
+	s->zone_end = tm_zone.base + tm_zone.len;
+	return 0;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/heap/account.h"
+
+#include "shim/heap/heap.h"
+#include "shim/os/lock.h"
+#include "shim/os/mem.h"
+
+/* Key tables start small: the first 1024 slots lie in the heap's hot page anyway. */
+#define KEY_SLOTS_FIRST 1024u
+/* This many times a hot key was not where its hash points: the table grows. */
+#define KEY_MISSES 1024u
+/* A return address that is seen at more heights than this is recursion: it is keyed without height. */
+#define HEIGHTS_LIMIT 32u
+/* A frame farther below the stack's top than this is on another stack (fiber, signal stack). */
+#define STACK_SPAN ((uintptr_t)16 << 20)
+
+/* Side tables come from chunks of this size; freed ones are reused by exact size. */
+#define SIDE_CHUNK_BYTES ((size_t)256 << 10)
+#define SIDE_QUANTUM 192u /* 64 slots */
+#define SIDE_BINS 66u     /* up to 12,288 bytes: a span of 16-byte slots */
+
+static struct {
+	struct tm_lock lock;
+	char *next, *end;
+	void *bin[SIDE_BINS];
+	size_t mapped_bytes;
+} side = {.lock = TM_LOCK_INIT(TM_RANK_ACCOUNT)};
+
+/* A raw fork's child may find the lock held by a thread that it does not have. */
+static void lock_side(void)
+{
+	if (tm_lock_acquire(&side.lock) != TM_LOCK_STOLEN)
+		return;
+	side.next = NULL;
+	side.end = NULL;
+	__builtin_memset(side.bin, 0, sizeof(side.bin));
+}
+
+static unsigned probe(const struct tm_heap *h, uint64_t key, uint64_t *ret_slot)
+{
+	uint64_t slot = key & h->key_mask;
+
+	for (;; slot = (slot + 1) & h->key_mask) {
+		unsigned id = h->key_slot[slot];
+
+		if (id == 0 || tm_account_row((uintptr_t)h, id)->key == key) {
+			*ret_slot = slot;
+			return id;
+		}
+	}
+}
+
+static void rehash(struct tm_heap *h, uint64_t slots)
+{
+	/* Only the owner reads this table, and it is busy: a nested signal handler sees the twin. */
+	for (uint64_t i = 0; i <= h->key_mask; i++)
+		h->key_slot[i] = 0;
+	h->key_mask = slots - 1;
+	h->key_misses = 0;
+	for (unsigned row = 1; row < h->rows; row++) {
+		uint64_t slot;
+
+		if (probe(h, tm_account_row((uintptr_t)h, row << 4)->key, &slot) == 0)
+			h->key_slot[slot] = (uint16_t)(row << 4);
+	}
+}
+
+/* A row's height field: 16 bytes a step, 0 is taken. */
+static uint16_t height16(uintptr_t height)
+{
+	height = height / 16 + 1;
+	return height > UINT16_MAX ? UINT16_MAX : (uint16_t)height;
+}
+
+static unsigned add_row(struct tm_heap *h, uint64_t key, struct tm_site site)
+{
+	uint64_t slot;
+
+	if (h->rows >= TM_ROW_LIMIT)
+		return 0;
+	if (h->rows * 4 > h->key_mask + 1 && h->key_mask + 1 < TM_HEAP_KEY_SLOTS)
+		rehash(h, 4 * (h->key_mask + 1));
+
+	unsigned id = h->rows << 4;
+	struct tm_row *row = tm_account_row((uintptr_t)h, id);
+	row->site = site.return_address & ((UINT64_C(1) << 48) - 1);
+	row->height = key == site.return_address ? 0 : height16(h->stack_top - site.frame);
+	row->objects = 0;
+	row->bytes = 0;
+	__atomic_store_n(&row->key, key, __ATOMIC_RELEASE); /* a reader may look on */
+	h->rows++;
+	probe(h, key, &slot);
+	h->key_slot[slot] = (uint16_t)id;
+	return id;
+}
+
+static unsigned heights_of(const struct tm_heap *h, uintptr_t return_address)
+{
+	unsigned n = 0;
+
+	for (unsigned row = 1; row < h->rows; row++)
+		n += tm_account_row((uintptr_t)h, row << 4)->site == return_address;
+	return n;
+}
+
+TM_NOINLINE unsigned tm_account_find(struct tm_heap *h, uint64_t key, struct tm_site site)
+{
+	uint64_t slot;
+	uint64_t plain_key = site.return_address;
+	unsigned id = probe(h, key, &slot);
+
+	if (id != 0) {
+		/* Known, but another key sits where the hash points: a larger table keeps them apart. */
+		if (++h->key_misses >= KEY_MISSES && h->key_mask + 1 < TM_HEAP_KEY_SLOTS)
+			rehash(h, 4 * (h->key_mask + 1));
+		return id;
+	}
+	id = probe(h, plain_key, &slot);
+	if (id != 0)
+		return id;
+	if (site.frame > h->stack_top || h->stack_top - site.frame > STACK_SPAN ||
+	    heights_of(h, site.return_address) >= HEIGHTS_LIMIT)
+		key = plain_key;
+	return add_row(h, key, site);
+}
+
+void tm_account_init(void)
+{
+	tm_lock_register(&side.lock);
+}
+
+size_t tm_account_side_mapped(void)
+{
+	return __atomic_load_n(&side.mapped_bytes, __ATOMIC_RELAXED);
+}
+
+void tm_account_heap_begin(struct tm_heap *h)
+{
+	h->rows = 1;
+	h->key_mask = KEY_SLOTS_FIRST - 1;
+}
+
+void tm_account_heap_move(struct tm_heap *h, uintptr_t new_stack_top)
+{
+	uint64_t shift = (uint64_t)(new_stack_top - h->stack_top) * TM_KEY_HEIGHT_FACTOR;
+
+	h->stack_top = new_stack_top;
+	if (shift == 0)
+		return;
+	for (unsigned n = 1; n < h->rows; n++) {
+		struct tm_row *row = tm_account_row((uintptr_t)h, n << 4);
+
+		if (row->height != 0)
+			row->key += shift;
+	}
+	rehash(h, h->key_mask + 1);
+}
+
+void *tm_account_side_take(size_t bytes)
+{
+	size_t bin = (bytes + SIDE_QUANTUM - 1) / SIDE_QUANTUM;
+	void *p;
+
+	bytes = bin * SIDE_QUANTUM;
+	if (bin >= SIDE_BINS)
+		return NULL;
+	lock_side();
+	p = side.bin[bin];
+	if (p != NULL) {
+		__builtin_memcpy(&side.bin[bin], p, sizeof(void *));
+	} else {
+		if ((size_t)(side.end - side.next) < bytes) {
+			char *chunk = tm_mem_map(SIDE_CHUNK_BYTES);
+
+			if (chunk == NULL) {
+				tm_lock_release(&side.lock);
+				return NULL;
+			}
+			side.mapped_bytes += SIDE_CHUNK_BYTES;
+			side.next = chunk;
+			side.end = chunk + SIDE_CHUNK_BYTES;
+		}
+		p = side.next;
+		side.next += bytes;
+	}
+	tm_lock_release(&side.lock);
+	return p;
+}
+
+void tm_account_side_give(void *p, size_t bytes)
+{
+	size_t bin = (bytes + SIDE_QUANTUM - 1) / SIDE_QUANTUM;
+
+	lock_side();
+	__builtin_memcpy(p, &side.bin[bin], sizeof(void *));
+	side.bin[bin] = p;
+	tm_lock_release(&side.lock);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * account: who allocated what, exactly, always.
+ *
+ * Every slot has a side entry outside user memory; every block of whole pages has one word. An
+ * allocation writes the number of its call site's row there, with the birth epoch and what is
+ * needed to know the requested size; a free only marks it free. Rows count what was allocated.
+ * Live objects and bytes are found by scanning entries (account scans ids in ~.6 ns a slot), so a
+ * free needs no row, and frees by other threads stay exact.
+ *
+ *   small slots   3 bytes: u16 row << 4 | requested & 15, u8 epoch
+ *   medium slots  8 bytes: u16 row << 4, u8 epoch, u40 requested
+ *   blocks        8 bytes, the same, one per granule of the zone
+ * An id of TM_ENTRY_FREE: not allocated. 0: inherited from before the account or the fork.
+ *
+ * A site's key is its return address and the height of the stack (see ../../man/tiermalloc.7):
+ * heights tell callers behind one wrapper apart for the price of a subtraction.
+ *
+ * Rows and key tables belong to the heap's owner; entries to whoever holds the object.
+ */
+#ifndef TM_HEAP_ACCOUNT_H
+#define TM_HEAP_ACCOUNT_H
+
+#include "shim/base/attrs.h"
+#include "shim/heap/heap.h"
+
+#define TM_ENTRY_FREE 0xffffu
+#define TM_ROW_LIMIT 4095u /* ids have 12 bits; row 0 is "other" */
+/* Weyl's constant of the golden ratio, so that heights (multiples of 16) spread over all bits. */
+#define TM_KEY_HEIGHT_FACTOR UINT64_C(0x61c88647)
+
+struct tm_entry3 {
+	uint16_t id;
+	uint8_t epoch;
+} __attribute__((packed));
+_Static_assert(sizeof(struct tm_entry3) == 3, "three bytes per small slot");
+
+/* Medium slots and blocks: id in bits 0..15, epoch 16..23, requested size 24..63. */
+typedef uint64_t tm_entry8;
+
+/* What the fast path knows of its caller. */
+struct tm_site {
+	uintptr_t return_address;
+	uintptr_t frame; /* canonical frame address: the stack pointer before the call */
+};
+
+#define TM_SITE_HERE                                                                               \
+	((struct tm_site){(uintptr_t)__builtin_return_address(0), (uintptr_t)__builtin_dwarf_cfa()})
+
+TM_INLINE uint64_t tm_account_key(struct tm_site site)
+{
+	return site.return_address + (uint64_t)site.frame * TM_KEY_HEIGHT_FACTOR;
+}
+
+TM_INLINE struct tm_row *tm_account_row(uintptr_t heap, unsigned id)
+{
+	return (struct tm_row *)(heap + TM_ROWS_OFFSET + 2 * (size_t)id);
+}
+
+/* Second probes, new sites, growth of the key table. Owner, busy. Returns the row number * 16. */
+unsigned tm_account_find(struct tm_heap *h, uint64_t key, struct tm_site site);
+
+/*
+ * The key's row if it is where the hash says, which is so for nearly all; else NULL. The fast path
+ * then takes the slow one, whose tm_account_id finds or makes it.
+ */
+TM_INLINE struct tm_row *tm_account_probe(const struct tm_heap *h, uint64_t key, unsigned *ret_id)
+{
+	unsigned id = h->key_slot[key & h->key_mask];
+	struct tm_row *row = tm_account_row((uintptr_t)h, id);
+
+	*ret_id = id;
+	return TM_LIKELY(row->key == key) ? row : NULL;
+}
+
+TM_INLINE unsigned tm_account_id(struct tm_heap *h, struct tm_site site)
+{
+	uint64_t key = tm_account_key(site);
+	unsigned id;
+
+	if (tm_account_probe(h, key, &id) != NULL)
+		return id;
+	/* Recursion and fibers: sites seen at many heights have a row without height. */
+	if (tm_account_probe(h, site.return_address, &id) != NULL)
+		return id;
+	return tm_account_find(h, key, site);
+}
+
+TM_INLINE void tm_account_count(struct tm_heap *h, unsigned id, size_t bytes)
+{
+	struct tm_row *row = tm_account_row((uintptr_t)h, id);
+
+	row->objects++;
+	row->bytes += bytes;
+}
+
+TM_INLINE tm_entry8 tm_entry8_make(unsigned id, unsigned epoch, size_t requested)
+{
+	return (tm_entry8)id | (tm_entry8)(epoch & 0xff) << 16 | (tm_entry8)requested << 24;
+}
+
+/* Requested bytes of a small slot from its class and id. */
+TM_INLINE size_t tm_entry3_requested(size_t slot_bytes, unsigned id)
+{
+	return slot_bytes - ((16 - (id & 15)) & 15);
+}
+
+/*
+ * Count an object of a class and mark its entry. The small form knows the size from the class and
+ * four bits: where alignment asked for a larger class, or nothing was requested, the size that can
+ * be told from them is counted: at most 15 bytes less than the slot.
+ */
+TM_INLINE void tm_account_mark(struct tm_heap *h, unsigned klass, void *entry, size_t requested,
+			       struct tm_site site)
+{
+	unsigned id = tm_account_id(h, site);
+
+	if (klass < TM_SMALL_CLASSES) {
+		struct tm_entry3 *e = entry;
+
+		if (requested == 0)
+			requested = 1;
+		requested = tm_entry3_requested(tm_class_bytes(klass), (unsigned)requested);
+		e->id = (uint16_t)(id | (requested & 15));
+		e->epoch = (uint8_t)h->epoch;
+	} else {
+		*(tm_entry8 *)entry = tm_entry8_make(id, h->epoch, requested);
+	}
+	tm_account_count(h, id, requested);
+}
+
+void tm_account_init(void);
+
+/* Bytes mapped for side entries. */
+size_t tm_account_side_mapped(void);
+
+/* A heap begins or changes its owner: its keys are moved to the new stack top. */
+void tm_account_heap_begin(struct tm_heap *h);
+void tm_account_heap_move(struct tm_heap *h, uintptr_t new_stack_top);
+
+/*
+ * Memory for the side entries of one span (zeroed or old contents, the caller fills it): from the
+ * ledger while it has room, else private; NULL without memory. Any thread.
+ */
+void *tm_account_side_take(size_t bytes);
+void tm_account_side_give(void *side, size_t bytes);
+
+#endif

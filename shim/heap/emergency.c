@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/heap/emergency.h"
+
+#include <stdatomic.h>
+
+#include "shim/os/mem.h"
+
+#define CHUNKS 16u
+#define CHUNK_BYTES ((uint32_t)64 << 10)
+#define CHUNK_BLOCK_MAX ((size_t)16 << 10)
+/* Mappings of their own, for larger requests; a fixed number, since this is for emergencies. */
+#define MAPPINGS 64u
+#define RESETTING ((uint32_t)1 << 31)
+#define MAGIC_LIVE UINT64_C(0x7465726d6c697665)
+
+/* In front of every block of a chunk. */
+struct header {
+	uint64_t magic; /* MAGIC_LIVE ^ address while live */
+	uint64_t bytes;
+};
+
+static TM_ALIGNED(4096) char memory[CHUNKS][CHUNK_BYTES];
+
+static struct {
+	_Atomic uint32_t used;
+	_Atomic uint32_t live; /* blocks; RESETTING while `used` goes back to 0 */
+} chunk[CHUNKS];
+
+static _Atomic uint32_t current;
+
+static struct {
+	_Atomic uintptr_t start; /* 0 free, 1 being filled in */
+	size_t bytes;
+} mapping[MAPPINGS];
+
+static void *carve(uint32_t i, size_t bytes, size_t align)
+{
+	uint32_t need = (uint32_t)(bytes + align + sizeof(struct header));
+	uint32_t at;
+
+	if ((atomic_fetch_add_explicit(&chunk[i].live, 1, memory_order_acquire) & RESETTING) != 0)
+		goto busy;
+	at = atomic_load_explicit(&chunk[i].used, memory_order_relaxed);
+	do {
+		if (at + need > CHUNK_BYTES)
+			goto busy;
+	} while (!atomic_compare_exchange_weak_explicit(
+		&chunk[i].used, &at, at + need, memory_order_relaxed, memory_order_relaxed));
+	uintptr_t p =
+		((uintptr_t)memory[i] + at + sizeof(struct header) + align - 1) & ~(align - 1);
+	struct header *h = (struct header *)p - 1;
+
+	__builtin_memset((void *)p, 0, bytes);
+	h->bytes = bytes;
+	h->magic = MAGIC_LIVE ^ p;
+	return (void *)p;
+busy:
+	atomic_fetch_sub_explicit(&chunk[i].live, 1, memory_order_release);
+	return NULL;
+}
+
+/* A chunk without live blocks starts anew. */
+static void reset(uint32_t i)
+{
+	uint32_t none = 0;
+
+	if (!atomic_compare_exchange_strong_explicit(&chunk[i].live, &none, RESETTING,
+						     memory_order_acquire, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&chunk[i].used, 0, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&chunk[i].live, RESETTING, memory_order_release);
+}
+
+static void *map(size_t bytes, size_t align)
+{
+	size_t total = (bytes + align + TM_PAGE_BYTES - 1) & ~(TM_PAGE_BYTES - 1);
+
+	for (uint32_t i = 0; i < MAPPINGS; i++) {
+		uintptr_t none = 0;
+
+		if (!atomic_compare_exchange_strong(&mapping[i].start, &none, 1))
+			continue;
+		/* Alignments above a page cost their address space: the block starts inside. */
+		char *p = total < bytes ? NULL : tm_mem_map(total);
+		if (p == NULL) {
+			atomic_store(&mapping[i].start, 0);
+			return NULL;
+		}
+		uintptr_t start = ((uintptr_t)p + align - 1) & ~(align - 1);
+		mapping[i].bytes = bytes;
+		atomic_store(&mapping[i].start, start);
+		return (void *)start;
+	}
+	return NULL;
+}
+
+void *tm_emergency_alloc(size_t bytes, size_t align)
+{
+	if (align < 16)
+		align = 16;
+	if (bytes <= CHUNK_BLOCK_MAX && align <= CHUNK_BLOCK_MAX) {
+		uint32_t first = atomic_load_explicit(&current, memory_order_relaxed);
+
+		for (uint32_t k = 0; k < CHUNKS; k++) {
+			uint32_t i = (first + k) % CHUNKS;
+			void *p = carve(i, bytes, align);
+
+			if (p == NULL) {
+				reset(i);
+				p = carve(i, bytes, align);
+			}
+			if (p != NULL) {
+				if (k != 0)
+					atomic_store_explicit(&current, i, memory_order_relaxed);
+				return p;
+			}
+		}
+	}
+	return map(bytes, align);
+}
+
+static bool in_chunks(const void *p)
+{
+	return (uintptr_t)p - (uintptr_t)memory < sizeof(memory);
+}
+
+static uint32_t mapping_of(const void *p)
+{
+	uint32_t i = 0;
+
+	while (i < MAPPINGS && atomic_load(&mapping[i].start) != (uintptr_t)p)
+		i++;
+	return i;
+}
+
+bool tm_emergency_owns(const void *p)
+{
+	return in_chunks(p) || ((uintptr_t)p > 1 && mapping_of(p) < MAPPINGS);
+}
+
+static struct header *header_of(const void *p)
+{
+	struct header *h = (struct header *)(uintptr_t)p - 1;
+
+	if ((uintptr_t)p % 16 != 0 || (uintptr_t)p < (uintptr_t)memory + sizeof(*h) ||
+	    h->magic != (MAGIC_LIVE ^ (uintptr_t)p))
+		return NULL;
+	return h;
+}
+
+size_t tm_emergency_bytes(const void *p)
+{
+	if (in_chunks(p)) {
+		const struct header *h = header_of(p);
+
+		return h == NULL ? 0 : (size_t)h->bytes;
+	}
+	uint32_t i = mapping_of(p);
+	return i < MAPPINGS ? mapping[i].bytes : 0;
+}
+
+bool tm_emergency_free(void *p)
+{
+	if (in_chunks(p)) {
+		struct header *h = header_of(p);
+
+		if (h == NULL)
+			return false;
+		h->magic = 0;
+		uint32_t i = (uint32_t)(((uintptr_t)p - (uintptr_t)memory) / CHUNK_BYTES);
+		atomic_fetch_sub_explicit(&chunk[i].live, 1, memory_order_release);
+		return true;
+	}
+	uint32_t i = mapping_of(p);
+	if (i == MAPPINGS)
+		return false;
+	uintptr_t start = (uintptr_t)p & ~(TM_PAGE_BYTES - 1);
+	size_t bytes = mapping[i].bytes + ((uintptr_t)p - start);
+
+	atomic_store(&mapping[i].start, 0);
+	tm_mem_unmap_raw((void *)start, (bytes + TM_PAGE_BYTES - 1) & ~(TM_PAGE_BYTES - 1));
+	return true;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/heap/heap.h"
+
+#include <errno.h>
+
+#include "shim/heap/account.h"
+#include "shim/heap/span.h"
+#include "shim/heap/trim.h"
+#include "shim/os/lock.h"
+#include "shim/os/mem.h"
+
+/* The heaps live below the zone, far enough for the zone's own tables. */
+#define BASE_DISTANCE ((uintptr_t)64 << 30)
+#define BASE_TRIES 64u
+
+/* Lists that are always empty, for a heap address and its twin alike; never written, so never resident. */
+static const TM_ALIGNED(4096) char none[TM_HEAP_BUSY + TM_PAGE_BYTES];
+
+TM_TLS uintptr_t tm_heap_word = (uintptr_t)none;
+
+static struct {
+	struct tm_lock lock;
+	uintptr_t base;
+	uint32_t created;      /* strides tried so far */
+	struct tm_heap *first; /* all heaps, newest first; read without the lock by reports */
+	struct tm_heap *orphans;
+	struct tm_heap *shared;
+	_Atomic uint32_t orphan_count;
+} heaps = {.lock = TM_LOCK_INIT(TM_RANK_THREAD)};
+
+/* A raw fork's child may find the lock held by a thread that it does not have: orphans are lost. */
+static void lock_heaps(void)
+{
+	if (tm_lock_acquire(&heaps.lock) != TM_LOCK_STOLEN)
+		return;
+	heaps.orphans = NULL;
+	heaps.shared = NULL;
+	atomic_store_explicit(&heaps.orphan_count, 0, memory_order_relaxed);
+	heaps.created++;
+}
+
+bool tm_heap_word_is_none(uintptr_t word)
+{
+	return word == (uintptr_t)none || word == ((uintptr_t)none | TM_HEAP_BUSY);
+}
+
+uintptr_t tm_heap_word_none(void)
+{
+	return (uintptr_t)none;
+}
+
+/* [heaps lock] */
+static struct tm_heap *create(void)
+{
+	while (heaps.created < TM_HEAP_LIMIT) {
+		uint32_t index = heaps.created++;
+		uintptr_t at = heaps.base + index * TM_HEAP_STRIDE;
+		int rc = tm_mem_map_at((void *)at, TM_HEAP_STRIDE, PROT_READ | PROT_WRITE);
+
+		if (rc == 0) {
+			rc = tm_mem_map_at((void *)(at + TM_ROWS_OFFSET), TM_HEAP_STRIDE,
+					   PROT_READ | PROT_WRITE);
+			if (rc != 0)
+				tm_mem_unmap((void *)at, TM_HEAP_STRIDE);
+		}
+		if (rc == -EEXIST)
+			continue; /* somebody else's mapping sits there: leave the place to it */
+		if (rc != 0) {
+			heaps.created--;
+			return NULL;
+		}
+		struct tm_heap *h = (struct tm_heap *)at;
+		h->index = index;
+		tm_account_heap_begin(h);
+		h->self = at;
+		h->next = heaps.first;
+		__atomic_store_n(&heaps.first, h, __ATOMIC_RELEASE);
+		return h;
+	}
+	return NULL;
+}
+
+int tm_heap_init(void)
+{
+	tm_lock_register(&heaps.lock);
+	tm_account_init();
+	tm_trim_init();
+	/* The first stride decides whether the whole place is likely free. */
+	for (unsigned i = 0; i < BASE_TRIES; i++) {
+		heaps.base = (tm_zone.base - BASE_DISTANCE - i * (uintptr_t)4 * TM_ROWS_OFFSET) &
+			     ~(TM_UNIT_BYTES - 1);
+		heaps.created = 0;
+		int rc = tm_mem_map_at((void *)heaps.base, TM_PAGE_BYTES, PROT_READ | PROT_WRITE);
+		if (rc == 0) {
+			tm_mem_unmap((void *)heaps.base, TM_PAGE_BYTES);
+			return 0;
+		}
+		if (rc != -EEXIST)
+			return rc;
+	}
+	return -ENOMEM;
+}
+
+struct tm_heap *tm_heap_shared(void)
+{
+	lock_heaps();
+	if (heaps.shared == NULL) {
+		heaps.shared = create();
+		if (heaps.shared != NULL)
+			atomic_store_explicit(&heaps.shared->state, TM_HEAP_OWNED,
+					      memory_order_relaxed);
+	}
+	tm_lock_release(&heaps.lock);
+	return heaps.shared;
+}
+
+struct tm_heap *tm_heap_adopt(uintptr_t *tls_word, int32_t tid, uintptr_t stack_top)
+{
+	struct tm_heap *h;
+
+	lock_heaps();
+	h = heaps.orphans;
+	if (h != NULL) {
+		heaps.orphans = h->next_orphan;
+		atomic_fetch_sub_explicit(&heaps.orphan_count, 1, memory_order_relaxed);
+	} else {
+		h = create();
+	}
+	if (h != NULL) {
+		if (h->rows > 1)
+			tm_account_heap_move(h, stack_top);
+		h->stack_top = stack_top;
+		h->trimmed_mark = 0;
+		h->tls_word = tls_word;
+		h->tid = tid;
+		atomic_store_explicit(&h->state, TM_HEAP_OWNED, memory_order_release);
+	}
+	tm_lock_release(&heaps.lock);
+	return h;
+}
+
+static void make_orphan(struct tm_heap *h)
+{
+	h->tls_word = NULL;
+	h->tid = 0;
+	h->next_orphan = heaps.orphans;
+	heaps.orphans = h;
+	atomic_fetch_add_explicit(&heaps.orphan_count, 1, memory_order_relaxed);
+	atomic_store_explicit(&h->state, TM_HEAP_ORPHAN, memory_order_release);
+}
+
+void tm_heap_orphan(struct tm_heap *h)
+{
+	lock_heaps();
+	make_orphan(h);
+	tm_lock_release(&heaps.lock);
+}
+
+bool tm_heap_take_from_orphans(struct tm_heap *h, unsigned klass)
+{
+	bool taken = false;
+
+	if (atomic_load_explicit(&heaps.orphan_count, memory_order_relaxed) == 0)
+		return false;
+	lock_heaps();
+	for (struct tm_heap *o = heaps.orphans; o != NULL && !taken; o = o->next_orphan) {
+		if (o->list[klass] == NULL)
+			continue;
+		tm_span_transfer(o, h, klass);
+		taken = true;
+	}
+	tm_lock_release(&heaps.lock);
+	return taken;
+}
+
+struct tm_heap *tm_heap_orphan_first(void)
+{
+	return heaps.orphans;
+}
+
+void tm_heap_each(void (*visit)(struct tm_heap *h, void *arg), void *arg)
+{
+	struct tm_heap *h = __atomic_load_n(&heaps.first, __ATOMIC_ACQUIRE);
+
+	for (; h != NULL; h = h->next)
+		visit(h, arg);
+}
+
+void tm_heap_lock(void)
+{
+	lock_heaps();
+}
+
+void tm_heap_unlock(void)
+{
+	tm_lock_release(&heaps.lock);
+}
+
+void tm_heap_fork_child(struct tm_heap *mine)
+{
+	for (struct tm_heap *h = heaps.first; h != NULL; h = h->next) {
+		if (h == mine || h == heaps.shared)
+			continue;
+		atomic_store_explicit(&h->stolen, 0, memory_order_relaxed);
+		if (atomic_load_explicit(&h->state, memory_order_relaxed) == TM_HEAP_OWNED)
+			make_orphan(h);
+	}
+}
+
+static int check_span(const struct tm_heap *h, const struct tm_granule *g)
+{
+	uintptr_t owner = (uintptr_t)h | (g->kind == TM_SPAN_MEDIUM);
+
+	if (g->owner != owner || g->carved > g->nslots)
+		return __LINE__;
+	for (unsigned i = 1; i < g->granules; i++)
+		if (g[i].owner != owner || g[i].head != g->head)
+			return __LINE__;
+	return 0;
+}
+
+int tm_heap_check(const struct tm_heap *h)
+{
+	uint32_t spans = 0;
+
+	for (struct tm_granule *g = tm_granule_at(h->span_first); g != NULL;
+	     g = tm_granule_at(g->next)) {
+		int rc = check_span(h, g);
+
+		if (rc != 0)
+			return rc;
+		spans++;
+	}
+	if (spans != h->span_count)
+		return __LINE__;
+	for (unsigned klass = 0; klass < TM_CLASSES; klass++) {
+		for (struct tm_slot *s = h->list[klass]; s != NULL; s = s->next) {
+			struct tm_granule *head = tm_span_head(tm_zone_granule(s));
+			int32_t index;
+
+			if (head->klass != klass)
+				return __LINE__;
+			index = tm_span_index(head, s);
+			if (index < 0)
+				return __LINE__;
+			if (head->side != NULL && !tm_span_entry_is_free(head, (uint32_t)index))
+				return __LINE__;
+		}
+	}
+	return 0;
+}

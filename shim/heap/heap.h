@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * heap: a thread's own supply of slots.
+ *
+ * A heap is owned by one thread, or by nobody (an orphan, whose thread is gone). Only the owner
+ * touches it, without locks, except for `remote`, where any thread pushes slots that it frees for
+ * the owner. A thread finds its heap by one TLS word. While the owner is inside an allocation
+ * function the word has TM_HEAP_BUSY set: it then points at the heap's twin, whose lists are always
+ * empty, so that a signal handler that allocates meanwhile comes to the slow path and is served
+ * from elsewhere (H66). The helper steals a heap of a sleeping thread by the same bit.
+ *
+ * Address layout, one stride of TM_HEAP_STRIDE per heap:
+ *   heap + 0               hot page: lists, key table (its first quarter)
+ *   heap + TM_HEAP_BUSY    the twin: zero pages, never written
+ *   heap + TM_ROWS_OFFSET  the account's rows of this heap, in memory that may be a shared file
+ *
+ * Invariants (tm_heap_check): every slot on a list belongs to a span of this heap and of that class;
+ * no slot is on two lists; a span's carved count covers every slot that was ever handed out.
+ * Order of stores: losing a slot when a thread vanishes in the middle (fork) is allowed, having it
+ * twice never is. So what takes slots away from their source is stored before what offers them.
+ */
+#ifndef TM_HEAP_HEAP_H
+#define TM_HEAP_HEAP_H
+
+#include <stdatomic.h>
+
+#include "shim/base/attrs.h"
+#include "shim/heap/granule.h"
+#include "shim/heap/size_class.h"
+#include "shim/heap/zone.h"
+
+#define TM_HEAP_STRIDE ((size_t)128 << 10)
+#define TM_HEAP_BUSY ((uintptr_t)64 << 10)
+#define TM_HEAP_LIMIT 8192u
+#define TM_ROWS_OFFSET ((size_t)TM_HEAP_LIMIT * TM_HEAP_STRIDE)
+#define TM_HEAP_KEY_SLOTS 16384u
+#define TM_MAGAZINES 4u
+
+/* A free slot. `entry` is where the account keeps the slot's side entry (account on). */
+struct tm_slot {
+	struct tm_slot *next;
+	void *entry;
+};
+
+/* One row of the account: what one call site did in this heap. 32 bytes, written by the owner only. */
+struct tm_row {
+	uint64_t key; /* see account.h; 0: unused. Moves with the heap to another thread's stack. */
+	uint64_t objects;     /* allocated since the heap's birth */
+	uint64_t bytes;       /* requested */
+	uint64_t site : 48;   /* return address; 0 in row 0 */
+	uint64_t height : 16; /* of the stack, in 16 bytes, cut at 1 MiB - 16; 0: not told apart */
+};
+
+/* Slots that this thread freed for one other heap, handed over whole by one atomic operation. */
+struct tm_magazine {
+	uintptr_t owner;
+	struct tm_slot *first, *last;
+	uint32_t slots, bytes;
+};
+
+enum tm_heap_state {
+	TM_HEAP_UNUSED,
+	TM_HEAP_OWNED,
+	TM_HEAP_ORPHAN,
+};
+
+struct tm_heap {
+	struct tm_slot *list[TM_CLASSES]; /* [owner] */
+	uintptr_t self;                   /* [const] own address; read as 0 in a raw fork's child */
+	uintptr_t stack_top;              /* [owner] heights are counted from here */
+	uint64_t key_mask;                /* [owner] key slots in use - 1 */
+	uint32_t epoch;                   /* [owner] birth epoch of new objects, one byte */
+	uint32_t key_misses;              /* [owner] since the key table grew */
+	uint32_t rows;                    /* [owner] rows in use, row 0 included */
+	uint32_t span_first;              /* [owner] all spans, by granule reference */
+	uint32_t span_count;              /* [owner] */
+	uint32_t parked_spans;            /* [owner] spans with parked slots */
+	uint32_t first_slot_frees; /* [owner] since the last trim: says that spans may be empty */
+	uint32_t current[TM_CLASSES]; /* [owner] the span that is being carved, by reference */
+	struct tm_heap *next;         /* [heaps lock] registry, never unlinked */
+	struct tm_heap *next_orphan;  /* [heaps lock] */
+	uintptr_t *tls_word;          /* [const while owned] the owner's TLS word */
+	_Atomic uint32_t state;       /* [heaps lock] enum tm_heap_state */
+	_Atomic uint32_t stolen;      /* [atomic] 1: the helper works on it, waited for by futex */
+	int32_t tid;                  /* [const while owned] */
+	uint32_t index;               /* [const] */
+	uint64_t idle_mark;           /* [helper] how often its thread was scheduled, last look */
+	uint64_t trimmed_mark;        /* [helper] the same at the last trim; 1: trimmed orphan */
+	uint32_t trim_backoff;        /* [owner] looks that found nothing make the next one rarer */
+	TM_ALIGNED(TM_CACHE_LINE) _Atomic(struct tm_slot *) remote; /* [atomic] pushed by anyone */
+	TM_ALIGNED(TM_CACHE_LINE) struct tm_magazine magazine[TM_MAGAZINES]; /* [owner] */
+	TM_ALIGNED(2048)
+	uint16_t key_slot[TM_HEAP_KEY_SLOTS]; /* [owner] key hash -> row number * 16 */
+};
+
+_Static_assert(offsetof(struct tm_heap, key_slot) == 2048,
+	       "the first 1024 key slots share the hot page");
+_Static_assert(sizeof(struct tm_heap) <= TM_HEAP_BUSY, "the twin lies behind the heap");
+
+/* The word of a thread that has no heap (yet, or any more) points here: lists that are always empty. */
+extern TM_TLS uintptr_t tm_heap_word;
+bool tm_heap_word_is_none(uintptr_t word);
+uintptr_t tm_heap_word_none(void);
+
+/* A reference to a granule in 32 bits; 0 is none. */
+TM_INLINE uint32_t tm_granule_ref(const struct tm_granule *g)
+{
+	return (uint32_t)(g - tm_zone.granules) + 1;
+}
+
+TM_INLINE struct tm_granule *tm_granule_at(uint32_t ref)
+{
+	return ref == 0 ? NULL : tm_zone.granules + (ref - 1);
+}
+
+TM_INLINE struct tm_row *tm_heap_rows(uintptr_t heap)
+{
+	return (struct tm_row *)(heap + TM_ROWS_OFFSET);
+}
+
+/* Before any thread: 0 or -errno. */
+int tm_heap_init(void);
+
+/* The shared heap: for threads that may not own one. Its users hold tm_heap_shared_lock. */
+struct tm_heap *tm_heap_shared(void);
+
+/*
+ * A heap for the calling thread: an orphan with its contents, or a new one. NULL without memory.
+ * The caller publishes it by storing its address into its TLS word.
+ */
+struct tm_heap *tm_heap_adopt(uintptr_t *tls_word, int32_t tid, uintptr_t stack_top);
+
+/* The owner is going away: everything stays in the heap for the next thread. */
+void tm_heap_orphan(struct tm_heap *h);
+
+/* Move an orphan's spans of a class, with its free slots, to this heap. False if none has any. */
+bool tm_heap_take_from_orphans(struct tm_heap *h, unsigned klass);
+
+/* [heaps lock] The first of the orphans (next_orphan). */
+struct tm_heap *tm_heap_orphan_first(void);
+
+/* Walk every heap; the callback runs under the heaps lock. */
+void tm_heap_each(void (*visit)(struct tm_heap *h, void *arg), void *arg);
+
+/* After a fork in the child: heaps of threads that are gone become orphans. */
+void tm_heap_fork_child(struct tm_heap *mine);
+void tm_heap_lock(void);
+void tm_heap_unlock(void);
+
+/* Every invariant above that can be checked while the owner stands still; 0 or the first line that failed. */
+int tm_heap_check(const struct tm_heap *h);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/heap/size_class.h"
+
+#include "shim/base/attrs.h"
+
+#define RECIP(b) (uint32_t)(((UINT64_C(1) << 32) + (b)-1) / (b))
+#define RECIP64(b) (uint64_t)(UINT64_MAX / (b) + 1)
+
+#define SHAPE(b, g)                                                                                \
+	{                                                                                          \
+		(b), (uint16_t)((g)*TM_GRANULE_BYTES / (b)), (g), RECIP(b), RECIP64(b)             \
+	}
+
+/* One granule holds a span of every class up to 1 KiB: its slots need no more than a 16-bit offset. */
+#define SMALL(n) SHAPE((n)*16u, 1)
+#define SMALL8(n)                                                                                  \
+	SMALL((n) + 1), SMALL((n) + 2), SMALL((n) + 3), SMALL((n) + 4), SMALL((n) + 5),            \
+		SMALL((n) + 6), SMALL((n) + 7), SMALL((n) + 8)
+
+/* Spans of larger slots hold at least eight of them and waste at most a sixteenth at their end. */
+#define MEDIUM8(base, g)                                                                           \
+	SHAPE((base) / 8 * 9, g), SHAPE((base) / 8 * 10, g), SHAPE((base) / 8 * 11, g),            \
+		SHAPE((base) / 8 * 12, g), SHAPE((base) / 8 * 13, g), SHAPE((base) / 8 * 14, g),   \
+		SHAPE((base) / 8 * 15, g), SHAPE((base) / 8 * 16, g)
+
+const struct tm_class_shape tm_class_shape[TM_CLASSES] = {
+	SMALL(1), /* class 0 */
+	SMALL8(0),          SMALL8(8),          SMALL8(16),        SMALL8(24),
+	SMALL8(32),         SMALL8(40),         SMALL8(48),        SMALL8(56),
+	MEDIUM8(1024u, 1),  MEDIUM8(2048u, 1),  MEDIUM8(4096u, 2), MEDIUM8(8192u, 4),
+	MEDIUM8(16384u, 8), MEDIUM8(32768u, 8),
+};
+
+unsigned tm_class_of_aligned(size_t size, size_t align)
+{
+	size_t bytes = (size + align - 1) & ~(align - 1);
+
+	if (size > TM_SLOT_MAX || bytes > TM_SLOT_MAX || align > 4096)
+		return TM_CLASSES;
+	if (bytes == 0)
+		bytes = align;
+	unsigned klass = tm_class_of(bytes);
+	while (klass < TM_CLASSES && (tm_class_bytes(klass) & (align - 1)) != 0)
+		klass++;
+	return klass;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * size_class: request size -> class -> slot size, and the shape of each class's spans.
+ *
+ * Classes 1..64 are multiples of 16 bytes up to 1 KiB (class 0 is the request of no bytes, served as
+ * class 1). Classes 65..112 have eight steps per doubling up to 64 KiB, so that rounding wastes at
+ * most an eighth. Larger requests are blocks of whole pages (large.h).
+ *
+ * Pure arithmetic and constant tables: any thread, any time.
+ */
+#ifndef TM_HEAP_SIZE_CLASS_H
+#define TM_HEAP_SIZE_CLASS_H
+
+#include "shim/base/attrs.h"
+
+#define TM_SMALL_MAX ((size_t)1024)
+#define TM_SLOT_MAX ((size_t)65536)
+#define TM_SMALL_CLASSES 65 /* 0..64 */
+#define TM_MEDIUM_CLASSES 48
+#define TM_CLASSES (TM_SMALL_CLASSES + TM_MEDIUM_CLASSES)
+
+struct tm_class_shape {
+	uint32_t slot_bytes;
+	uint16_t slots;    /* per span */
+	uint16_t granules; /* per span */
+	uint32_t recip;    /* ceil(2^32 / slot_bytes): exact for the 64 KiB span of a small class */
+	uint64_t recip64;  /* ceil(2^64 / slot_bytes): exact for every span */
+};
+
+extern const struct tm_class_shape tm_class_shape[TM_CLASSES];
+
+TM_INLINE unsigned tm_class_of_small(size_t size)
+{
+	return (unsigned)((size + 15) >> 4);
+}
+
+/* size in 1025..65536 */
+TM_INLINE unsigned tm_class_of_medium(size_t size)
+{
+	size_t last = size - 1;
+	unsigned log = 63u - (unsigned)__builtin_clzl(last);
+
+	return TM_SMALL_CLASSES + (log << 3) + (unsigned)(last >> (log - 3)) - 88u;
+}
+
+TM_INLINE unsigned tm_class_of(size_t size)
+{
+	return size <= TM_SMALL_MAX ? tm_class_of_small(size) : tm_class_of_medium(size);
+}
+
+TM_INLINE size_t tm_class_bytes(unsigned klass)
+{
+	return tm_class_shape[klass].slot_bytes;
+}
+
+/* Whether the class of this size, a multiple of `align` (at most 4096), has aligned slots. */
+TM_INLINE bool tm_class_is_aligned(size_t size, size_t align)
+{
+	return size != 0 && size <= TM_SLOT_MAX &&
+	       (tm_class_bytes(tm_class_of(size)) & (align - 1)) == 0;
+}
+
+/*
+ * The smallest class whose slots are all aligned to `align` (a power of two, at most 4096) and hold
+ * `size` bytes; TM_CLASSES if there is none. Spans begin on a granule, so a slot size that is a
+ * multiple of the alignment is enough.
+ */
+unsigned tm_class_of_aligned(size_t size, size_t align);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/heap/span.h"
+
+#include <errno.h>
+
+#include "shim/heap/account.h"
+#include "shim/heap/extent.h"
+#include "shim/heap/remote.h"
+#include "shim/heap/trim.h"
+
+bool tm_span_keeps_entries = true;
+
+static size_t side_bytes(const struct tm_granule *head)
+{
+	return (size_t)head->nslots * (head->kind == TM_SPAN_SMALL ? 3 : 8);
+}
+
+static void link_span(struct tm_heap *h, struct tm_granule *g)
+{
+	struct tm_granule *next = tm_granule_at(h->span_first);
+
+	g->prev = 0;
+	g->next = h->span_first;
+	if (next != NULL)
+		next->prev = tm_granule_ref(g);
+	h->span_first = tm_granule_ref(g);
+	h->span_count++;
+}
+
+static void unlink_span(struct tm_heap *h, struct tm_granule *g)
+{
+	struct tm_granule *prev = tm_granule_at(g->prev);
+	struct tm_granule *next = tm_granule_at(g->next);
+
+	if (prev != NULL)
+		prev->next = g->next;
+	else
+		h->span_first = g->next;
+	if (next != NULL)
+		next->prev = g->prev;
+	h->span_count--;
+}
+
+static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
+{
+	const struct tm_class_shape *shape = &tm_class_shape[klass];
+	enum tm_span_kind kind = klass < TM_SMALL_CLASSES ? TM_SPAN_SMALL : TM_SPAN_MEDIUM;
+	size_t pages = shape->granules * (TM_GRANULE_BYTES / TM_PAGE_BYTES);
+	uint8_t *side = NULL;
+	char *base;
+
+	if (tm_span_keeps_entries) {
+		side = tm_account_side_take((size_t)shape->slots * (kind == TM_SPAN_SMALL ? 3 : 8));
+		if (side == NULL)
+			return NULL;
+	}
+	base = tm_extent_take(TM_PART_SPAN, pages, TM_GRANULE_BYTES / TM_PAGE_BYTES);
+	if (base == NULL) {
+		if (side != NULL)
+			tm_account_side_give(side, (size_t)shape->slots *
+							   (kind == TM_SPAN_SMALL ? 3 : 8));
+		return NULL;
+	}
+
+	struct tm_granule *head = tm_zone_granule(base);
+	for (unsigned i = 0; i < shape->granules; i++) {
+		struct tm_granule *g = head + i;
+
+		g->recip = kind == TM_SPAN_SMALL ? shape->recip : 0;
+		g->list_offset =
+			(uint16_t)(offsetof(struct tm_heap, list) + klass * sizeof(void *));
+		g->kind = (uint8_t)kind;
+		g->klass = (uint8_t)klass;
+		g->side = side;
+		g->head = tm_granule_ref(head);
+		g->nslots = shape->slots;
+		g->carved = 0;
+		g->granules = shape->granules;
+		g->mark = 0;
+		g->parked = NULL;
+		g->owner = (uintptr_t)h | (kind == TM_SPAN_MEDIUM);
+	}
+	link_span(h, head);
+	return head;
+}
+
+/*
+ * A page's worth of slots, at least one, in address order. Pages are taken from the span's end
+ * towards its start, so that slot 0, whose free asks for a look at the heap, is in use only when the
+ * span is full. The list is empty before.
+ */
+static void carve(struct tm_heap *h, struct tm_granule *g)
+{
+	size_t slot_bytes = tm_class_bytes(g->klass);
+	uint32_t end = tm_span_first(g);
+	uint32_t n = (uint32_t)(TM_PAGE_BYTES / slot_bytes);
+
+	if (n == 0)
+		n = 1;
+	if (n > end)
+		n = end;
+	char *begin = tm_span_base(g) + (end - n) * slot_bytes;
+	char *p = begin;
+	if (g->side != NULL) {
+		size_t entry_bytes = g->kind == TM_SPAN_SMALL ? 3 : 8;
+
+		__builtin_memset(g->side + (end - n) * entry_bytes, 0xff, n * entry_bytes);
+	}
+	for (uint32_t i = 0; i < n; i++, p += slot_bytes) {
+		struct tm_slot *slot = (struct tm_slot *)(void *)p;
+
+		slot->next = i + 1 < n ? (struct tm_slot *)(void *)(p + slot_bytes) : NULL;
+		slot->entry = g->side == NULL ? NULL : tm_span_entry(g, end - n + i);
+	}
+	g->carved = (uint16_t)(g->carved + n);
+	TM_SIGNAL_FENCE(); /* a fork's child may see either, never the slots without the count */
+	h->list[g->klass] = (struct tm_slot *)(void *)begin;
+}
+
+int tm_span_fill(struct tm_heap *h, unsigned klass)
+{
+	struct tm_granule *g;
+
+	if (atomic_load_explicit(&h->remote, memory_order_relaxed) != NULL) {
+		tm_remote_drain(h);
+		if (h->list[klass] != NULL)
+			return 0;
+	}
+	g = tm_granule_at(h->current[klass]);
+	if (g != NULL && g->carved < g->nslots) {
+		carve(h, g);
+		return 0;
+	}
+	if (h->parked_spans != 0 && tm_trim_unpark(h, klass))
+		return 0;
+	if (tm_heap_take_from_orphans(h, klass))
+		return 0;
+	g = new_span(h, klass);
+	if (g == NULL)
+		return -ENOMEM;
+	h->current[klass] = tm_granule_ref(g);
+	carve(h, g);
+	return 0;
+}
+
+/* The object's row in another heap: same site, counts start anew there (they are cumulative). */
+static uint16_t translate(struct tm_heap *from, struct tm_heap *to, uint16_t id)
+{
+	const struct tm_row *row = tm_account_row((uintptr_t)from, id & ~15u);
+	uint64_t key = row->key;
+
+	if (id == TM_ENTRY_FREE || id < 16)
+		return id;
+	if (row->height != 0)
+		key += (uint64_t)(to->stack_top - from->stack_top) * TM_KEY_HEIGHT_FACTOR;
+	struct tm_site site = {row->site, to->stack_top - 16 * (uintptr_t)row->height};
+	return (uint16_t)(tm_account_find(to, key, site) | (id & 15));
+}
+
+static void translate_entries(struct tm_heap *from, struct tm_heap *to, struct tm_granule *head)
+{
+	for (uint32_t i = tm_span_first(head); i < head->nslots; i++) {
+		void *entry = tm_span_entry(head, i);
+		uint16_t old, id;
+
+		__builtin_memcpy(&old, entry, sizeof(old));
+		id = translate(from, to, old);
+		/* Only if nobody freed it meanwhile; entries of three bytes are not aligned, x86 copes. */
+		if (id != old && head->kind == TM_SPAN_SMALL)
+			((struct tm_entry3 *)entry)->id = id;
+		else if (id != old)
+			__atomic_compare_exchange_n((uint16_t *)entry, &old, id, false,
+						    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	}
+}
+
+void tm_span_transfer(struct tm_heap *from, struct tm_heap *to, unsigned klass)
+{
+	struct tm_granule *next;
+
+	for (struct tm_granule *g = tm_granule_at(from->span_first); g != NULL; g = next) {
+		next = tm_granule_at(g->next);
+		if (g->klass != klass)
+			continue;
+		unlink_span(from, g);
+		if (g->side != NULL)
+			translate_entries(from, to, g);
+		for (unsigned i = 0; i < g->granules; i++)
+			__atomic_store_n(&g[i].owner, (uintptr_t)to | (g->kind == TM_SPAN_MEDIUM),
+					 __ATOMIC_RELEASE);
+		if (g->parked != NULL) {
+			from->parked_spans--;
+			to->parked_spans++;
+		}
+		link_span(to, g);
+	}
+	if (from->current[klass] != 0) {
+		to->current[klass] = from->current[klass];
+		from->current[klass] = 0;
+	}
+	to->list[klass] = from->list[klass];
+	from->list[klass] = NULL;
+}
+
+void tm_span_release(struct tm_heap *h, struct tm_granule *head)
+{
+	unsigned granules = head->granules;
+	uint8_t *side = head->side;
+	size_t bytes = side_bytes(head);
+	char *base = tm_span_base(head);
+
+	unlink_span(h, head);
+	if (h->current[head->klass] == tm_granule_ref(head))
+		h->current[head->klass] = 0;
+	for (unsigned i = 0; i < granules; i++) {
+		head[i].owner = 0;
+		head[i].kind = TM_SPAN_NONE;
+		head[i].side = NULL;
+		head[i].recip = 0;
+	}
+	if (side != NULL)
+		tm_account_side_give(side, bytes);
+	tm_extent_give(TM_PART_SPAN, base, granules * (TM_GRANULE_BYTES / TM_PAGE_BYTES));
+}
+
+int32_t tm_span_index(const struct tm_granule *head, const void *p)
+{
+	uint64_t offset = (uint64_t)((const char *)p - tm_span_base(head));
+	uint64_t recip = tm_class_shape[head->klass].recip64;
+	tm_u128 product = (tm_u128)offset * recip;
+	uint64_t index = (uint64_t)(product >> 64);
+
+	if ((uint64_t)product >= recip || index < tm_span_first(head) || index >= head->nslots)
+		return -1;
+	return (int32_t)index;
+}

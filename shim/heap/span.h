@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * span: a run of granules cut into slots of one class, belonging to one heap.
+ *
+ * A span is carved little by little, a page of slots at a time, so that untouched pages cost
+ * nothing. Slots whose page was given back are parked: on no list, marked in a bitmap, put back on
+ * the list before a new span is taken.
+ *
+ * All functions are for the heap's holder (owner, busy; or helper that stole it).
+ */
+#ifndef TM_HEAP_SPAN_H
+#define TM_HEAP_SPAN_H
+
+#include "shim/heap/heap.h"
+#include "shim/heap/zone.h"
+
+/* [const after boot] False: no account, spans have no side entries. */
+extern bool tm_span_keeps_entries;
+
+enum tm_span_kind { TM_SPAN_NONE = 0, TM_SPAN_SMALL = 1, TM_SPAN_MEDIUM = 2, TM_SPAN_TAIL = 3 };
+
+/* Put slots of the class onto the heap's list, by carving or from a new span. 0 or -ENOMEM. */
+int tm_span_fill(struct tm_heap *h, unsigned klass);
+
+/*
+ * Move all spans of a class, and their free slots, from an orphan. The list of `to` is empty.
+ * Entries are translated to the new heap's rows. [heaps lock; `to` held by the caller]
+ */
+void tm_span_transfer(struct tm_heap *from, struct tm_heap *to, unsigned klass);
+
+/* Give an entirely free span back. Its slots must be on no list. */
+void tm_span_release(struct tm_heap *h, struct tm_granule *g);
+
+TM_INLINE struct tm_granule *tm_span_head(struct tm_granule *g)
+{
+	return tm_granule_at(g->head);
+}
+
+TM_INLINE char *tm_span_base(const struct tm_granule *head)
+{
+	return (char *)tm_zone.base + ((size_t)(head - tm_zone.granules) << TM_GRANULE_SHIFT);
+}
+
+/* Slots from this index on were carved; those before it were never handed out. */
+TM_INLINE uint32_t tm_span_first(const struct tm_granule *head)
+{
+	return (uint32_t)(head->nslots - head->carved);
+}
+
+/* The slot's index, or -1 if p is no slot's start that was ever handed out. Any thread. */
+int32_t tm_span_index(const struct tm_granule *head, const void *p);
+
+/* Where the side entry of a slot is. */
+TM_INLINE void *tm_span_entry(const struct tm_granule *head, uint32_t index)
+{
+	return head->side + (head->kind == TM_SPAN_SMALL ? 3 : 8) * (size_t)index;
+}
+
+TM_INLINE bool tm_span_entry_is_free(const struct tm_granule *head, uint32_t index)
+{
+	return *(const uint8_t *)tm_span_entry(head, index) == 0xff &&
+	       ((const uint8_t *)tm_span_entry(head, index))[1] == 0xff;
+}
+
+#endif

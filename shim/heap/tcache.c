@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/heap/tcache.h"
+
+#include "shim/heap/remote.h"
+#include "shim/heap/span.h"
+
+/* First slots freed since the last look before another one is worth it: a fraction of the spans. */
+#define TRIM_LOOK_MIN 16u
+
+void *tm_tcache_refill(struct tm_heap *h, unsigned klass, size_t requested, struct tm_site site)
+{
+	if (klass == 0)
+		klass = 1;
+	if (h->list[klass] == NULL && tm_span_fill(h, klass) != 0)
+		return NULL;
+
+	struct tm_slot *slot = h->list[klass];
+	struct tm_granule *head = tm_span_head(tm_zone_granule(slot));
+	if (head->side != NULL)
+		tm_account_mark(h, head->klass, slot->entry, requested, site);
+	h->list[klass] = slot->next;
+	return slot;
+}
+
+static bool mark_free(const struct tm_granule *head, void *entry)
+{
+	if (head->kind == TM_SPAN_SMALL) {
+		struct tm_entry3 *e = entry;
+
+		if (e->id == TM_ENTRY_FREE)
+			return false;
+		e->id = TM_ENTRY_FREE;
+	} else {
+		tm_entry8 *e = entry;
+
+		if ((*e & 0xffff) == TM_ENTRY_FREE)
+			return false;
+		*e |= TM_ENTRY_FREE;
+	}
+	return true;
+}
+
+enum tm_give_result tm_tcache_give(struct tm_heap *mine, void *p, struct tm_granule *g)
+{
+	struct tm_granule *head = tm_span_head(g);
+	struct tm_slot *slot = p;
+	uintptr_t owner = g->owner & ~(uintptr_t)1;
+	int32_t index = tm_span_index(head, p);
+
+	if (index < 0)
+		return TM_GIVE_INTERIOR;
+	if (head->side != NULL) {
+		void *entry = tm_span_entry(head, (uint32_t)index);
+
+		if (!mark_free(head, entry))
+			return TM_GIVE_DOUBLE;
+		slot->entry = entry;
+	}
+	if (mine == NULL) {
+		tm_remote_push(owner, slot, slot);
+		return TM_GIVE_DONE;
+	}
+	if ((uintptr_t)mine != owner) {
+		tm_remote_give(mine, owner, slot, tm_class_bytes(head->klass));
+		return TM_GIVE_DONE;
+	}
+	if (index != 0) {
+		slot->next = mine->list[head->klass];
+		mine->list[head->klass] = slot;
+		return TM_GIVE_DONE;
+	}
+	/* Aside until a list runs dry, or a loop that allocates and frees one object would stay here. */
+	tm_remote_push((uintptr_t)mine, slot, slot);
+	if (++mine->first_slot_frees >= (TRIM_LOOK_MIN + mine->span_count / 4)
+						<< mine->trim_backoff) {
+		mine->first_slot_frees = 0;
+		return TM_GIVE_TRIM;
+	}
+	return TM_GIVE_DONE;
+}
+
+size_t tm_tcache_usable(const void *p, struct tm_granule *g)
+{
+	struct tm_granule *head = tm_span_head(g);
+
+	return tm_span_index(head, p) < 0 ? 0 : tm_class_bytes(head->klass);
+}
+
+void tm_tcache_resized(struct tm_heap *mine, void *p, struct tm_granule *g, size_t requested,
+		       struct tm_site site)
+{
+	struct tm_granule *head = tm_span_head(g);
+	int32_t index = tm_span_index(head, p);
+
+	if (head->side == NULL || index < 0)
+		return;
+	if ((uintptr_t)mine == (g->owner & ~(uintptr_t)1)) {
+		tm_account_mark(mine, head->klass, tm_span_entry(head, (uint32_t)index), requested,
+				site);
+		return;
+	}
+	/* Another heap's slot: ids are that heap's, so only the size may change. */
+	void *entry = tm_span_entry(head, (uint32_t)index);
+	if (head->kind == TM_SPAN_SMALL) {
+		struct tm_entry3 *e = entry;
+
+		e->id = (uint16_t)((e->id & ~15u) | (requested & 15));
+	} else {
+		tm_entry8 *e = entry;
+
+		*e = (*e & 0xffffff) | (tm_entry8)requested << 24;
+	}
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tcache_inline: the whole fast path, on one screen.
+ *
+ * Allocate: look at the class's list; empty -> slow path. Free: find the granule; somebody else's
+ * -> slow path. In between the thread's word has TM_HEAP_BUSY set, which costs two instructions and
+ * makes the lists empty for a signal handler that interrupts us. A thread without a heap has a word
+ * that points at empty lists, so there is no test for it.
+ *
+ * `count` is a constant at each use: TM_PLAIN keeps no account, TM_COUNTED keeps it (account.h).
+ */
+#ifndef TM_HEAP_TCACHE_INLINE_H
+#define TM_HEAP_TCACHE_INLINE_H
+
+#include "shim/heap/account.h"
+#include "shim/heap/heap.h"
+#include "shim/heap/span.h"
+#include "shim/heap/zone.h"
+
+enum tm_counting { TM_PLAIN, TM_COUNTED };
+
+TM_INLINE struct tm_heap *tm_tcache_enter(uintptr_t word)
+{
+	TM_SIGNAL_FENCE();
+	tm_heap_word |= TM_HEAP_BUSY;
+	TM_SIGNAL_FENCE();
+	return (struct tm_heap *)word;
+}
+
+TM_INLINE void tm_tcache_leave(uintptr_t word)
+{
+	TM_SIGNAL_FENCE();
+	tm_heap_word = word;
+}
+
+/*
+ * A slot of the class for `size` bytes. NULL: take the slow path, the list is empty or the site new.
+ * `form` is a constant too: which side entry the class has.
+ */
+TM_INLINE void *tm_tcache_take(size_t klass, size_t size, enum tm_span_kind form,
+			       struct tm_site site, enum tm_counting count)
+{
+	uintptr_t word = tm_heap_word;
+	struct tm_heap *h = tm_tcache_enter(word);
+	struct tm_slot *slot = h->list[klass];
+
+	if (TM_UNLIKELY(slot == NULL))
+		goto leave;
+	if (count == TM_COUNTED) {
+		unsigned id;
+		struct tm_row *row = tm_account_probe(h, tm_account_key(site), &id);
+
+		if (TM_UNLIKELY(row == NULL)) {
+			slot = NULL;
+			goto leave;
+		}
+		row->objects++;
+		row->bytes += size;
+		if (form == TM_SPAN_SMALL) {
+			struct tm_entry3 *entry = slot->entry;
+
+			entry->id = (uint16_t)(id | (size & 15));
+			entry->epoch = (uint8_t)h->epoch;
+		} else {
+			*(tm_entry8 *)slot->entry = tm_entry8_make(id, h->epoch, size);
+		}
+	}
+	h->list[klass] = slot->next;
+leave:
+	tm_tcache_leave(word);
+	return slot;
+}
+
+enum tm_free_result { TM_FREE_DONE, TM_FREE_OTHER };
+
+/*
+ * A small slot of the caller's own heap. TM_FREE_OTHER: nothing was done: another heap's, a larger
+ * one, a wrong pointer, freed twice, or the first slot of its span (which makes the slow path look
+ * whether memory can be given back, once per span and round, without a counter here).
+ *
+ * Only the counted form, the default, knows a wrong pointer into a span and a second free.
+ */
+TM_INLINE enum tm_free_result tm_tcache_give_small(void *p, struct tm_granule *g,
+						   enum tm_counting count)
+{
+	uintptr_t word = tm_heap_word;
+	struct tm_slot *slot = p;
+	struct tm_entry3 *entry = NULL;
+
+	if (count == TM_COUNTED) {
+		/* `self` and not the word: it is wiped in the child of a raw fork. */
+		if (TM_UNLIKELY(g->owner != ((struct tm_heap *)word)->self))
+			return TM_FREE_OTHER;
+		uint64_t product = (uint64_t)(uint16_t)(uintptr_t)p * g->recip;
+		if (TM_UNLIKELY((uint32_t)product >= g->recip))
+			return TM_FREE_OTHER;
+		uint64_t index = product >> 32;
+		if (TM_UNLIKELY(index == 0))
+			return TM_FREE_OTHER;
+		entry = (struct tm_entry3 *)(g->side + 3 * index);
+		if (TM_UNLIKELY(entry->id == TM_ENTRY_FREE))
+			return TM_FREE_OTHER;
+	} else if (TM_UNLIKELY(g->owner != word || (uint16_t)(uintptr_t)p == 0)) {
+		return TM_FREE_OTHER;
+	}
+	tm_tcache_enter(word);
+	uintptr_t offset = g->list_offset;
+	if (count == TM_COUNTED) {
+		entry->id |= TM_ENTRY_FREE;
+		slot->entry = entry;
+	}
+	slot->next = *(struct tm_slot **)(word + offset);
+	*(struct tm_slot **)(word + offset) = slot;
+	tm_tcache_leave(word);
+	return TM_FREE_DONE;
+}
+
+#endif

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/heap/trim.h"
+
+#include "shim/heap/account.h"
+#include "shim/heap/extent.h"
+#include "shim/heap/remote.h"
+#include "shim/heap/span.h"
+#include "shim/os/mem.h"
+
+/* A partly used span is opened up for this many free bytes or more. */
+#define PAGES_WORTH_BYTES ((size_t)8 << 10)
+
+/* Slots that are on no list because their pages were given back. */
+struct tm_parked {
+	uint32_t count;
+	uint32_t words;
+	uint64_t bits[];
+};
+
+static size_t parked_bytes(const struct tm_granule *head)
+{
+	return sizeof(struct tm_parked) + ((size_t)head->nslots + 63) / 64 * 8;
+}
+
+uint32_t tm_trim_parked(const struct tm_granule *head)
+{
+	return head->parked == NULL ? 0 : ((const struct tm_parked *)head->parked)->count;
+}
+
+void tm_trim_forget(struct tm_heap *h, struct tm_granule *head)
+{
+	if (head->parked == NULL)
+		return;
+	tm_account_side_give(head->parked, parked_bytes(head));
+	head->parked = NULL;
+	h->parked_spans--;
+}
+
+bool tm_trim_unpark(struct tm_heap *h, unsigned klass)
+{
+	for (struct tm_granule *g = tm_granule_at(h->span_first); g != NULL;
+	     g = tm_granule_at(g->next)) {
+		struct tm_parked *parked = g->parked;
+
+		if (g->klass != klass || parked == NULL)
+			continue;
+		g->parked =
+			NULL; /* stored first: a fork's child may lose the slots, not have them twice */
+		h->parked_spans--;
+		for (uint32_t word = parked->words; word-- > 0;) {
+			for (uint64_t bits = parked->bits[word]; bits != 0;) {
+				unsigned bit = 63u - (unsigned)__builtin_clzl(bits);
+				uint32_t index = word * 64 + bit;
+				struct tm_slot *slot =
+					(struct tm_slot *)(void *)(tm_span_base(g) +
+								   (size_t)index *
+									   tm_class_bytes(klass));
+
+				bits &= ~(UINT64_C(1) << bit);
+				slot->entry = g->side == NULL ? NULL : tm_span_entry(g, index);
+				slot->next = h->list[klass];
+				h->list[klass] = slot;
+			}
+		}
+		tm_account_side_give(parked, parked_bytes(g));
+		if (h->list[klass] != NULL)
+			return true;
+	}
+	return false;
+}
+
+static void count_free(struct tm_heap *h)
+{
+	for (struct tm_granule *g = tm_granule_at(h->span_first); g != NULL;
+	     g = tm_granule_at(g->next))
+		g->mark = 0;
+	for (unsigned klass = 1; klass < TM_CLASSES; klass++)
+		for (struct tm_slot *s = h->list[klass]; s != NULL; s = s->next)
+			tm_span_head(tm_zone_granule(s))->mark++;
+}
+
+static bool is_empty(const struct tm_granule *head)
+{
+	return head->mark + tm_trim_parked(head) == head->carved;
+}
+
+/* Drop the slots for which `drop` holds from all lists. */
+static void filter_lists(struct tm_heap *h,
+			 bool (*drop)(struct tm_granule *head, struct tm_slot *s))
+{
+	for (unsigned klass = 1; klass < TM_CLASSES; klass++) {
+		struct tm_slot **link = &h->list[klass];
+
+		for (struct tm_slot *s = *link; s != NULL; s = s->next) {
+			if (drop(tm_span_head(tm_zone_granule(s)), s))
+				continue;
+			*link = s;
+			link = &s->next;
+		}
+		*link = NULL;
+	}
+}
+
+static bool of_empty_span(struct tm_granule *head, struct tm_slot *s)
+{
+	(void)s;
+	return is_empty(head);
+}
+
+static size_t release_empty(struct tm_heap *h)
+{
+	struct tm_granule *next;
+	size_t bytes = 0;
+	bool any = false;
+
+	for (struct tm_granule *g = tm_granule_at(h->span_first); g != NULL && !any;
+	     g = tm_granule_at(g->next))
+		any = is_empty(g);
+	if (!any)
+		return 0;
+	filter_lists(h, of_empty_span);
+	for (struct tm_granule *g = tm_granule_at(h->span_first); g != NULL; g = next) {
+		next = tm_granule_at(g->next);
+		if (!is_empty(g))
+			continue;
+		bytes += (size_t)g->granules << TM_GRANULE_SHIFT;
+		tm_trim_forget(h, g);
+		tm_span_release(h, g);
+	}
+	return bytes;
+}
+
+static uint32_t slot_of(const struct tm_granule *head, const struct tm_slot *s)
+{
+	return (uint32_t)tm_span_index(head, s);
+}
+
+static bool bit_test(const struct tm_parked *p, uint32_t i)
+{
+	return (p->bits[i / 64] >> (i % 64) & 1) != 0;
+}
+
+static void bit_set(struct tm_parked *p, uint32_t i)
+{
+	p->bits[i / 64] |= UINT64_C(1) << (i % 64);
+}
+
+static void bit_clear(struct tm_parked *p, uint32_t i)
+{
+	p->bits[i / 64] &= ~(UINT64_C(1) << (i % 64));
+}
+
+static bool is_parked(struct tm_granule *head, struct tm_slot *s)
+{
+	return head->parked != NULL && bit_test(head->parked, slot_of(head, s));
+}
+
+/* A span with enough free slots gets a bitmap, for now of all its free slots. */
+static bool open_spans(struct tm_heap *h)
+{
+	bool any = false;
+
+	for (struct tm_granule *g = tm_granule_at(h->span_first); g != NULL;
+	     g = tm_granule_at(g->next)) {
+		if (g->mark * tm_class_bytes(g->klass) < PAGES_WORTH_BYTES ||
+		    g->mark * 2u < g->carved)
+			continue;
+		if (g->parked == NULL) {
+			struct tm_parked *parked = tm_account_side_take(parked_bytes(g));
+
+			if (parked == NULL)
+				break;
+			__builtin_memset(parked, 0, parked_bytes(g));
+			parked->words = (uint32_t)((g->nslots + 63u) / 64);
+			g->parked = parked;
+			h->parked_spans++;
+		}
+		g->mark = UINT16_MAX; /* opened */
+		any = true;
+	}
+	if (!any)
+		return false;
+	for (unsigned klass = 1; klass < TM_CLASSES; klass++) {
+		for (struct tm_slot *s = h->list[klass]; s != NULL; s = s->next) {
+			struct tm_granule *head = tm_span_head(tm_zone_granule(s));
+
+			if (head->mark == UINT16_MAX)
+				bit_set(head->parked, slot_of(head, s));
+		}
+	}
+	return true;
+}
+
+/* Slots [first, last] that touch the page at this offset. */
+static void slots_of_page(const struct tm_granule *g, size_t offset, uint32_t *ret_first,
+			  uint32_t *ret_last)
+{
+	size_t slot_bytes = tm_class_bytes(g->klass);
+
+	*ret_first = (uint32_t)(offset / slot_bytes);
+	*ret_last = (uint32_t)((offset + TM_PAGE_BYTES - 1) / slot_bytes);
+	if (*ret_last >= g->nslots)
+		*ret_last = g->nslots - 1u;
+}
+
+static bool page_is_free(const struct tm_granule *g, size_t offset)
+{
+	uint32_t first, last;
+
+	slots_of_page(g, offset, &first, &last);
+	if (first < tm_span_first(g) || first >= g->nslots)
+		return false;
+	for (uint32_t i = first; i <= last; i++)
+		if (!bit_test(g->parked, i))
+			return false;
+	return true;
+}
+
+/* Keep in the bitmap only the slots that lose a page; returns the bytes of those pages. */
+static size_t settle_span(struct tm_granule *g, uint64_t *page_bits, size_t pages)
+{
+	struct tm_parked *parked = g->parked;
+	size_t bytes = 0;
+
+	for (size_t page = 0; page < pages; page++) {
+		if (!page_is_free(g, page * TM_PAGE_BYTES))
+			continue;
+		page_bits[page / 64] |= UINT64_C(1) << (page % 64);
+		bytes += TM_PAGE_BYTES;
+	}
+	parked->count = 0;
+	for (uint32_t i = tm_span_first(g); i < g->nslots; i++) {
+		size_t begin = (size_t)i * tm_class_bytes(g->klass);
+		size_t end = begin + tm_class_bytes(g->klass) - 1;
+		bool loses = false;
+
+		if (!bit_test(parked, i))
+			continue;
+		for (size_t page = begin / TM_PAGE_BYTES; page <= end / TM_PAGE_BYTES; page++)
+			loses |= (page_bits[page / 64] >> (page % 64) & 1) != 0;
+		if (loses)
+			parked->count++;
+		else
+			bit_clear(parked, i);
+	}
+	return bytes;
+}
+
+static void give_pages(struct tm_granule *g, const uint64_t *page_bits, size_t pages)
+{
+	for (size_t page = 0; page < pages;) {
+		size_t end = page;
+
+		while (end < pages && (page_bits[end / 64] >> (end % 64) & 1) != 0)
+			end++;
+		if (end == page) {
+			page++;
+			continue;
+		}
+		/* Refused (locked pages): they stay, which costs memory only. */
+		tm_mem_dontneed_raw(tm_span_base(g) + page * TM_PAGE_BYTES,
+				    (end - page) * TM_PAGE_BYTES);
+		page = end;
+	}
+}
+
+#define SPAN_PAGES_MAX (8u * (unsigned)(TM_GRANULE_BYTES / TM_PAGE_BYTES))
+
+static size_t park_pages(struct tm_heap *h)
+{
+	uint64_t page_bits[SPAN_PAGES_MAX / 64];
+	size_t bytes = 0;
+
+	if (!open_spans(h))
+		return 0;
+	/* First decide for all spans, then take the slots off the lists, then touch the pages. */
+	for (int pass = 0; pass < 2; pass++) {
+		for (struct tm_granule *g = tm_granule_at(h->span_first); g != NULL;
+		     g = tm_granule_at(g->next)) {
+			size_t pages = g->granules * (TM_GRANULE_BYTES / TM_PAGE_BYTES);
+
+			if (g->mark != UINT16_MAX || g->parked == NULL)
+				continue;
+			__builtin_memset(page_bits, 0, sizeof(page_bits));
+			size_t span_bytes = settle_span(g, page_bits, pages);
+			if (pass == 0) {
+				bytes += span_bytes;
+				continue;
+			}
+			if (tm_trim_parked(g) == 0)
+				tm_trim_forget(h, g);
+			else
+				give_pages(g, page_bits, pages);
+		}
+		if (pass == 0)
+			filter_lists(h, is_parked);
+	}
+	return bytes;
+}
+
+size_t tm_trim_heap(struct tm_heap *h, enum tm_trim_depth depth)
+{
+	size_t bytes;
+
+	tm_remote_flush(h);
+	if (atomic_load_explicit(&h->remote, memory_order_relaxed) != NULL)
+		tm_remote_drain(h);
+	count_free(h);
+	bytes = release_empty(h);
+	if (depth == TM_TRIM_PAGES)
+		bytes += park_pages(h);
+	h->first_slot_frees = 0;
+	return bytes;
+}

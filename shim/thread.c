@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/thread.h"
+
+#include <limits.h>
+#include <pthread.h>
+
+#include "shim/boot.h"
+#include "shim/elf.h"
+#include "shim/fork.h"
+#include "shim/heap/remote.h"
+#include "shim/heap/trim.h"
+#include "shim/os/lock.h"
+#include "shim/os/sys.h"
+
+enum thread_state { THREAD_NEW, THREAD_BIRTH, THREAD_LIVE, THREAD_DEAD };
+
+/* Besides the heap word: all of a thread's state that is not in its heap. */
+static TM_TLS struct {
+	uint8_t state;  /* enum thread_state */
+	uint8_t rounds; /* of key destructors seen */
+	uint8_t shared; /* it holds the shared heap: a signal handler must not */
+} self;
+
+static struct tm_lock shared_lock = TM_LOCK_INIT(TM_RANK_HEAP);
+static pthread_key_t key;
+static bool key_ready;
+/* libc's, found without dlsym: in libpthread of older releases, which may not be loaded. */
+static int (*key_create)(pthread_key_t *key, void (*destructor)(void *));
+static int (*set_specific)(pthread_key_t key, const void *value);
+
+/* Where the height of this thread's stack is counted from. */
+static uintptr_t stack_top(int32_t tid)
+{
+	if (tid == (int32_t)tm_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0) && tm_root.stack_end != 0)
+		return tm_root.stack_end;
+	/* libc puts the thread's control block at the top of its stack. */
+	return (uintptr_t)__builtin_thread_pointer();
+}
+
+static void thread_ended(void *heap)
+{
+	/* Other destructors may still free: be the last of the rounds that libc makes. */
+	if (++self.rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
+		set_specific(key, heap);
+		return;
+	}
+	struct tm_thread_heap held = tm_thread_enter();
+	if (held.hold != TM_THREAD_OWN)
+		return;
+	tm_remote_flush(held.heap);
+	self.state = THREAD_DEAD;
+	TM_SIGNAL_FENCE();
+	tm_heap_word = tm_heap_word_none();
+	tm_heap_orphan(held.heap);
+}
+
+/* Late, since libpthread may come late; harmless when two threads do it at once but for a lost key. */
+static void make_key(void)
+{
+	uintptr_t create = tm_elf_next("pthread_key_create");
+	uintptr_t set = tm_elf_next("pthread_setspecific");
+
+	if (create == 0 || set == 0)
+		return;
+	TM_ELF_FUNCTION(create, &key_create);
+	TM_ELF_FUNCTION(set, &set_specific);
+	__atomic_store_n(&key_ready, key_create(&key, thread_ended) == 0, __ATOMIC_RELEASE);
+}
+
+static bool birth(void)
+{
+	struct tm_heap *h;
+
+	if (self.state != THREAD_NEW)
+		return false;
+	self.state = THREAD_BIRTH;
+	TM_SIGNAL_FENCE();
+	int32_t tid = (int32_t)tm_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
+	h = tm_heap_adopt(&tm_heap_word, tid, stack_top(tid));
+	if (h == NULL) {
+		self.state = THREAD_NEW;
+		return false;
+	}
+	tm_heap_word = (uintptr_t)h;
+	TM_SIGNAL_FENCE();
+	self.state = THREAD_LIVE;
+	/* From here on libc may be called, and may allocate. */
+	tm_fork_init();
+	if (!__atomic_load_n(&key_ready, __ATOMIC_ACQUIRE))
+		make_key();
+	if (key_ready)
+		set_specific(key, h);
+	return true;
+}
+
+static struct tm_thread_heap enter_shared(void)
+{
+	if (self.shared != 0)
+		return (struct tm_thread_heap){NULL, TM_THREAD_NONE};
+	self.shared = 1;
+	TM_SIGNAL_FENCE();
+	tm_lock_acquire(&shared_lock);
+	struct tm_heap *h = tm_heap_shared();
+	if (h == NULL) {
+		tm_lock_release(&shared_lock);
+		self.shared = 0;
+		return (struct tm_thread_heap){NULL, TM_THREAD_NONE};
+	}
+	return (struct tm_thread_heap){h, TM_THREAD_SHARED};
+}
+
+struct tm_thread_heap tm_thread_enter(void)
+{
+	for (;;) {
+		uintptr_t word = tm_heap_word;
+
+		if (tm_heap_word_is_none(word)) {
+			if (self.state == THREAD_DEAD)
+				return enter_shared();
+			if (!birth())
+				return (struct tm_thread_heap){NULL, TM_THREAD_NONE};
+			continue;
+		}
+		if ((word & TM_HEAP_BUSY) != 0) {
+			struct tm_heap *h = (struct tm_heap *)(word & ~TM_HEAP_BUSY);
+
+			if (atomic_load_explicit(&h->stolen, memory_order_acquire) == 0 &&
+			    (tm_heap_word & TM_HEAP_BUSY) != 0)
+				return (struct tm_thread_heap){NULL, TM_THREAD_NONE};
+			tm_trim_wait(h);
+			continue;
+		}
+		tm_heap_word = word | TM_HEAP_BUSY;
+		TM_SIGNAL_FENCE();
+		return (struct tm_thread_heap){(struct tm_heap *)word, TM_THREAD_OWN};
+	}
+}
+
+void tm_thread_leave(struct tm_thread_heap held)
+{
+	TM_SIGNAL_FENCE();
+	if (held.hold == TM_THREAD_OWN) {
+		tm_heap_word = (uintptr_t)held.heap;
+	} else if (held.hold == TM_THREAD_SHARED) {
+		tm_lock_release(&shared_lock);
+		TM_SIGNAL_FENCE();
+		self.shared = 0;
+	}
+}
+
+void tm_thread_init(void)
+{
+	tm_lock_register(&shared_lock);
+}
+
+struct tm_heap *tm_thread_heap(void)
+{
+	uintptr_t word = tm_heap_word;
+
+	return tm_heap_word_is_none(word) ? NULL : (struct tm_heap *)(word & ~TM_HEAP_BUSY);
+}

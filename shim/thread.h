@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * thread: birth and death of a thread's heap, and getting hold of it in slow paths.
+ *
+ * A thread gets a heap at its first slow path. It gives it up in the last of libc's four rounds of
+ * key destructors; what it still frees or allocates after that goes to the owners' remote lists and
+ * to the shared heap, and no heap is born again (H15).
+ */
+#ifndef TM_THREAD_H
+#define TM_THREAD_H
+
+#include "shim/base/attrs.h"
+#include "shim/heap/heap.h"
+
+enum tm_thread_hold {
+	TM_THREAD_OWN,    /* own heap, busy */
+	TM_THREAD_SHARED, /* the shared heap, locked: the thread is past its end */
+	TM_THREAD_NONE, /* no heap may be touched: nested in a signal handler, or no memory for one */
+};
+
+struct tm_thread_heap {
+	struct tm_heap *heap; /* NULL with TM_THREAD_NONE */
+	enum tm_thread_hold hold;
+};
+
+/*
+ * Holds a heap for the caller until tm_thread_leave. Between the two, no call into libc that might
+ * allocate. With TM_THREAD_NONE, only lock-free paths may be used (emergency.h, remote pushes).
+ */
+struct tm_thread_heap tm_thread_enter(void);
+void tm_thread_leave(struct tm_thread_heap held);
+
+/* At boot. */
+void tm_thread_init(void);
+
+/* The calling thread's own heap if it has one; for the fork handlers. */
+struct tm_heap *tm_thread_heap(void);
+
+#endif
