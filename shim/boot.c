@@ -17,6 +17,7 @@
 #include "shim/os/msg.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
+#include "shim/passive.h"
 
 enum { COLD, BOOTING, READY };
 
@@ -38,10 +39,12 @@ void __asan_init(void);
 void __tsan_init(void);
 void __msan_init(void);
 void __hwasan_init(void);
+void __lsan_init(void);
 #pragma weak __asan_init
 #pragma weak __tsan_init
 #pragma weak __msan_init
 #pragma weak __hwasan_init
+#pragma weak __lsan_init
 
 /* --- before boot ------------------------------------------------------------------------------ */
 
@@ -246,100 +249,7 @@ static void stir_random(void)
 static bool has_sanitizer(void)
 {
 	return &__asan_init != NULL || &__tsan_init != NULL || &__msan_init != NULL ||
-	       &__hwasan_init != NULL;
-}
-
-static void passive_free(void *p)
-{
-	if (tm_early_owns(p))
-		tm_early_free(p);
-	else
-		tm_root.next.free(p);
-}
-
-static void *passive_realloc(void *p, size_t size)
-{
-	void *moved;
-	size_t keep;
-	if (!tm_early_owns(p))
-		return tm_root.next.realloc(p, size);
-	moved = tm_root.next.malloc(size);
-	keep = tm_early_usable(p);
-	if (moved != NULL)
-		__builtin_memcpy(moved, p, keep < size ? keep : size);
-	return moved;
-}
-
-static size_t passive_usable_size(void *p)
-{
-	return tm_early_owns(p) ? tm_early_usable(p) : tm_root.next.usable_size(p);
-}
-
-static void passive_delete_sized(void *p, size_t size)
-{
-	(void)size;
-	passive_free(p);
-}
-
-static void *passive_new(size_t size)
-{
-	void *p = tm_root.next.malloc(size);
-	return p != NULL ? p : tm_cxx_new_failed(size, 1);
-}
-
-static void *passive_new_aligned(size_t size, size_t align)
-{
-	void *p = tm_root.next.memalign(align, size);
-	return p != NULL ? p : tm_cxx_new_failed(size, align);
-}
-
-static void *passive_new_nothrow(size_t size)
-{
-	void *p = tm_root.next.malloc(size);
-	return p != NULL ? p : tm_cxx_nothrow_failed(size, 1);
-}
-
-static void *passive_new_aligned_nothrow(size_t size, size_t align)
-{
-	void *p = tm_root.next.memalign(align, size);
-	return p != NULL ? p : tm_cxx_nothrow_failed(size, align);
-}
-
-/* A sanitizer tells malloc from new: give it what the program called. 0: no C++ there (yet). */
-static void passive_cxx(struct tm_ops *ops)
-{
-	uintptr_t plain = tm_elf_next("_Znwm"), aligned = tm_elf_next("_ZnwmSt11align_val_t");
-	uintptr_t del = tm_elf_next("_ZdlPv");
-	*ops = (struct tm_ops){.op_new = passive_new,
-			       .op_new_aligned = passive_new_aligned,
-			       .op_new_nothrow = passive_new_nothrow,
-			       .op_new_aligned_nothrow = passive_new_aligned_nothrow,
-			       .op_delete = passive_free,
-			       .op_delete_sized = passive_delete_sized};
-	if (tm_root.passive_reason != TM_PASSIVE_SANITIZER || plain == 0 || aligned == 0 ||
-	    del == 0)
-		return;
-	TM_ELF_FUNCTION(plain, &ops->op_new);
-	TM_ELF_FUNCTION(aligned, &ops->op_new_aligned);
-	TM_ELF_FUNCTION(del, &ops->op_delete);
-}
-
-static void go_passive(enum tm_passive_reason reason)
-{
-	struct tm_next *n = &tm_root.next;
-	struct tm_ops ops;
-	tm_root.passive_reason = reason;
-	tm_root.server = TM_SERVER_LIBC;
-	tm_foreign_resolve(n);
-	passive_cxx(&ops);
-	ops.malloc = n->malloc;
-	ops.calloc = n->calloc;
-	ops.memalign = n->memalign;
-	ops.posix_memalign = n->posix_memalign;
-	ops.free = passive_free;
-	ops.realloc = passive_realloc;
-	ops.usable_size = passive_usable_size;
-	tm_root.ops = ops;
+	       &__hwasan_init != NULL || &__lsan_init != NULL;
 }
 
 static void go_on(void)
@@ -360,10 +270,11 @@ static void go_on(void)
 	tm_root.server = TM_SERVER_ENGINE;
 	tm_fork_generation_init();
 	if (tm_core_boot() != 0) {
-		go_passive(TM_PASSIVE_NO_CORE);
+		tm_passive_begin(TM_PASSIVE_NO_CORE);
 		return;
 	}
 	tm_alloc_ops(&ops);
+	tm_passive_behind(&ops);
 	tm_root.ops = ops;
 }
 
@@ -435,9 +346,9 @@ static void boot(void)
 	use_libc_for_release();
 	tm_dl_boot();
 	if (has_sanitizer())
-		go_passive(TM_PASSIVE_SANITIZER);
+		tm_passive_begin(TM_PASSIVE_SANITIZER);
 	else if (tm_root.options.mode == TM_MODE_OFF)
-		go_passive(TM_PASSIVE_OFF);
+		tm_passive_begin(TM_PASSIVE_OFF);
 	else
 		go_on();
 	/* Where this fails (an exotic page size, a filter) the root merely stays writable. */

@@ -74,8 +74,9 @@ struct tm_root {
 	uintptr_t next_dlopen; /* jumped to by dl_*.S; 0: not known */
 	enum tm_server server;
 	enum tm_passive_reason passive_reason;
-	bool secure;               /* AT_SECURE: no environment is taken, no file written (H27) */
-	struct tm_next next;       /* set in passive mode only */
+	bool behind;         /* another definition of malloc is called first (H09): see boot.c */
+	bool secure;         /* AT_SECURE: no environment is taken, no file written (H27) */
+	struct tm_next next; /* set in passive mode only */
 	struct tm_options options; /* what the environment says, else defaults */
 	size_t page_bytes;         /* of the kernel */
 	uintptr_t brk_start;       /* program break at boot: a heap of libc's can only begin here */

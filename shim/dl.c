@@ -115,7 +115,8 @@ void *tm_dl_answer(void *handle, const char *name, const void *caller)
 {
 	const struct tm_dl_entry *e;
 	void *found;
-	if (name == NULL || handle == RTLD_DEFAULT || !tm_boot())
+	if (name == NULL || handle == RTLD_DEFAULT || !tm_boot() ||
+	    tm_root.server != TM_SERVER_ENGINE)
 		return TM_DL_PASS;
 	e = lookup(name);
 	if (e == NULL)

@@ -172,6 +172,12 @@ uintptr_t tm_elf_next(const char *name)
 	return own == NULL ? 0 : find_from(own->l_next, name, &ignored);
 }
 
+uintptr_t tm_elf_first(const char *name)
+{
+	struct tm_elf_object ignored;
+	return find_from(first_map(), name, &ignored);
+}
+
 bool tm_elf_self(struct tm_elf_object *ret_self)
 {
 	const struct link_map *own = own_map();
@@ -233,10 +239,24 @@ static int visit(struct dl_phdr_info *info, size_t bytes, void *arg)
 	return w->found != 0;
 }
 
+/*
+ * libc's own walk: one that a program or a sanitizer puts in front may not be ready yet, or be about
+ * to look itself up by dlsym.
+ */
+static void each_object(struct walk *w)
+{
+	int (*iterate)(int (*)(struct dl_phdr_info *, size_t, void *), void *) = NULL;
+	struct tm_elf_object libc;
+	if (tm_elf_libc(&libc))
+		TM_ELF_FUNCTION(tm_elf_find(&libc, "dl_iterate_phdr"), &iterate);
+	if (iterate != NULL)
+		iterate(visit, w);
+}
+
 uintptr_t tm_elf_next_after(uintptr_t address, const char *name, struct tm_elf_object *ret_object)
 {
 	struct walk w = {.name = name, .after = address, .rule = BEHIND_CALLER};
-	dl_iterate_phdr(visit, &w);
+	each_object(&w);
 	if (w.found != 0)
 		*ret_object = w.object;
 	return w.found;
@@ -245,7 +265,7 @@ uintptr_t tm_elf_next_after(uintptr_t address, const char *name, struct tm_elf_o
 uintptr_t tm_elf_anywhere(const char *name, struct tm_elf_object *ret_object)
 {
 	struct walk w = {.name = name, .rule = BUT_OURS};
-	dl_iterate_phdr(visit, &w);
+	each_object(&w);
 	if (w.found != 0 && ret_object != NULL)
 		*ret_object = w.object;
 	return w.found;

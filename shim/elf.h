@@ -34,6 +34,12 @@ uintptr_t tm_elf_find(const struct tm_elf_object *object, const char *name);
 uintptr_t tm_elf_next(const char *name);
 
 /*
+ * The definition that a call of this name reaches, of the objects loaded at start-up: the first in
+ * load order, ours included. 0: none.
+ */
+uintptr_t tm_elf_first(const char *name);
+
+/*
  * The first definition behind the object that contains `address`, this library included; 0: none,
  * or no object of the program's own namespace contains it. ret_object: who defines it.
  */

@@ -12,6 +12,31 @@
 #include "shim/os/msg.h"
 #include "shim/report.h"
 
+/* --- passing on ------------------------------------------------------------------------------- */
+
+/* The next definition of a name: true with *ret_function set. */
+static bool next_is(const char *name, void *ret_function)
+{
+	uintptr_t address = tm_elf_next(name);
+	if (address == 0)
+		return false;
+	__builtin_memcpy(ret_function, &address, sizeof(address));
+	return true;
+}
+
+/* True where libc serves; false where the engine does. */
+static bool passes(const char *name, void *ret_function)
+{
+	return tm_boot() && tm_root.server == TM_SERVER_LIBC && next_is(name, ret_function);
+}
+
+/* For what gives blocks: true also where another malloc stands in front of us. */
+TM_INLINE bool gives_no_block(void)
+{
+	return TM_UNLIKELY(tm_root.server != TM_SERVER_ENGINE || tm_root.behind) && tm_boot() &&
+	       (tm_root.server == TM_SERVER_LIBC || tm_root.behind);
+}
+
 /* --- alignment -------------------------------------------------------------------------------- */
 
 static bool is_power_of_2(size_t n)
@@ -19,12 +44,26 @@ static bool is_power_of_2(size_t n)
 	return n != 0 && (n & (n - 1)) == 0;
 }
 
+static TM_COLD void *pass_aligned(const char *name, size_t align, size_t size)
+{
+	void *(*next)(size_t, size_t) = NULL;
+	return next_is(name, &next) ? next(align, size) : NULL;
+}
+
+static TM_COLD void *pass_pages(const char *name, size_t size)
+{
+	void *(*next)(size_t) = NULL;
+	return next_is(name, &next) ? next(size) : NULL;
+}
+
 /*
  * glibc rounds a strange alignment up to the next power of two, for memalign and (up to 2.37) for
  * aligned_alloc. Every path ends in a tail call, so that the engine sees the program's address.
  */
-void *tm_family_memalign(size_t align, size_t size)
+TM_INLINE void *aligned(const char *name, size_t align, size_t size)
 {
+	if (gives_no_block())
+		return pass_aligned(name, align, size);
 	if (TM_UNLIKELY(!is_power_of_2(align))) {
 		if (align > SIZE_MAX / 2 + 1) {
 			errno = EINVAL;
@@ -33,6 +72,16 @@ void *tm_family_memalign(size_t align, size_t size)
 		align = align <= 1 ? 1 : (size_t)1 << (64 - __builtin_clzl(align - 1));
 	}
 	return tm_root.ops.memalign(align, size);
+}
+
+void *tm_family_memalign(size_t align, size_t size)
+{
+	return aligned("memalign", align, size);
+}
+
+void *tm_family_aligned_alloc(size_t align, size_t size)
+{
+	return aligned("aligned_alloc", align, size);
 }
 
 int tm_family_check_posix_align(size_t align)
@@ -47,6 +96,8 @@ static size_t page_bytes(void)
 
 void *tm_family_valloc(size_t size)
 {
+	if (gives_no_block())
+		return pass_pages("valloc", size);
 	return tm_root.ops.memalign(page_bytes(), size);
 }
 
@@ -59,9 +110,19 @@ static TM_COLD void *no_memory(void)
 void *tm_family_pvalloc(size_t size)
 {
 	size_t page = page_bytes(), bytes;
+	if (gives_no_block())
+		return pass_pages("pvalloc", size);
 	if (__builtin_add_overflow(size, page - 1, &bytes))
 		return no_memory();
 	return tm_root.ops.memalign(page, bytes & ~(page - 1));
+}
+
+/* realloc as the program's calls reach it. */
+static TM_COLD void *first_realloc(void *p, size_t size)
+{
+	void *(*first)(void *, size_t) = NULL;
+	TM_ELF_FUNCTION(tm_elf_first("realloc"), &first);
+	return first(p, size);
 }
 
 void *tm_family_reallocarray(void *p, size_t n, size_t size)
@@ -69,22 +130,9 @@ void *tm_family_reallocarray(void *p, size_t n, size_t size)
 	size_t bytes;
 	if (TM_UNLIKELY(__builtin_mul_overflow(n, size, &bytes)))
 		return no_memory();
+	if (gives_no_block())
+		return first_realloc(p, bytes);
 	return tm_root.ops.realloc(p, bytes);
-}
-
-/* --- passing on in passive mode --------------------------------------------------------------- */
-
-/* True with *ret_function set where libc serves; false where the engine does. */
-static bool passes(const char *name, void *ret_function)
-{
-	uintptr_t address;
-	if (!tm_boot() || tm_root.server != TM_SERVER_LIBC)
-		return false;
-	address = tm_elf_next(name);
-	if (address == 0)
-		return false;
-	__builtin_memcpy(ret_function, &address, sizeof(address));
-	return true;
 }
 
 /* --- statistics ------------------------------------------------------------------------------- */

@@ -19,6 +19,7 @@ struct tm_family_info {
 };
 
 void *tm_family_memalign(size_t align, size_t size);
+void *tm_family_aligned_alloc(size_t align, size_t size);
 void *tm_family_valloc(size_t size);
 void *tm_family_pvalloc(size_t size);
 void *tm_family_reallocarray(void *p, size_t n, size_t size);

@@ -64,7 +64,7 @@ TM_EXPORT void *memalign(size_t align, size_t size)
 
 TM_EXPORT void *aligned_alloc(size_t align, size_t size)
 {
-	return tm_family_memalign(align, size);
+	return tm_family_aligned_alloc(align, size);
 }
 
 TM_EXPORT int posix_memalign(void **ret_p, size_t align, size_t size)

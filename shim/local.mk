@@ -26,6 +26,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/fork.h \
 	%reldir%/helper.c \
 	%reldir%/helper.h \
+	%reldir%/passive.c \
+	%reldir%/passive.h \
 	%reldir%/report.c \
 	%reldir%/report.h \
 	%reldir%/thread.c \
