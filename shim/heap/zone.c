@@ -28,6 +28,13 @@ const struct tm_zone_os tm_zone_os_real = {
 
 struct tm_zone tm_zone = {.os = &tm_zone_os_real};
 
+enum {
+	TABLE_GRANULES,
+	TABLE_TAGS,
+	TABLE_UNITS,
+	TABLES,
+};
+
 /* The front, under its own lock. */
 static struct {
 	struct tm_lock lock;
@@ -42,71 +49,63 @@ static void front_lock(void)
 		front.repair = true;
 }
 
-static int map_table(void *table, size_t old_bytes, size_t new_bytes)
+/* A table for so many zone bytes has (bytes >> shift) bytes. */
+static struct table {
+	unsigned int shift; /* [const] */
+	size_t mapped;      /* [front lock] bytes */
+} tables[TABLES] = {
+	[TABLE_GRANULES] = {.shift = TM_GRANULE_SHIFT - 6},
+	[TABLE_TAGS] = {.shift = TM_PAGE_SHIFT - 2},
+	[TABLE_UNITS] = {.shift = TM_UNIT_SHIFT - 5},
+};
+
+_Static_assert(sizeof(struct tm_granule) == 1 << 6, "a granule's entry");
+_Static_assert(sizeof(struct tm_unit) == 1 << 5, "a unit's entry");
+
+static void *table_addr(int table)
 {
-	char *from = (char *)table + tm_bits_align_up(old_bytes, TABLE_GRAIN);
-	char *to = (char *)table + tm_bits_align_up(new_bytes, TABLE_GRAIN);
+	switch (table) {
+	case TABLE_GRANULES: return tm_zone.granules;
+	case TABLE_TAGS: return tm_zone.tags;
+	default: return tm_zone.units;
+	}
+}
+
+static int map_table(int table, size_t zone_bytes)
+{
+	struct table *t = &tables[table];
+	size_t want = tm_bits_align_up(zone_bytes >> t->shift, TABLE_GRAIN);
+	char *from = (char *)table_addr(table) + t->mapped;
 	int err;
 
-	if (from >= to)
+	if (want <= t->mapped)
 		return 0;
-	err = tm_zone.os->map_at(from, (size_t)(to - from), ZONE_PROT);
+	err = tm_zone.os->map_at(from, want - t->mapped, ZONE_PROT);
 	/* what is there after a thief took the lock is what the vanished thread had mapped */
 	if (err == -EEXIST && front.repair)
-		err = tm_zone.os->map_fixed(from, (size_t)(to - from), ZONE_PROT);
+		err = tm_zone.os->map_fixed(from, want - t->mapped, ZONE_PROT);
+	if (!err)
+		t->mapped = want;
 	return err;
 }
 
-/* Table bytes for so many zone bytes. */
-static size_t granules_bytes(size_t zone_bytes)
-{
-	return (zone_bytes >> TM_GRANULE_SHIFT) * sizeof(struct tm_granule);
-}
-
-static size_t tags_bytes(size_t zone_bytes)
-{
-	return (zone_bytes >> TM_PAGE_SHIFT) * sizeof(uint32_t);
-}
-
-static size_t units_bytes(size_t zone_bytes)
-{
-	return (zone_bytes >> TM_UNIT_SHIFT) * sizeof(struct tm_unit);
-}
-
-/*
- * Extend the tables to cover so many zone bytes. When the second or third table fails, the first
- * stays mapped: it is unmapped again so that the next try finds the same state.
- */
+/* Extend the tables to cover so many zone bytes. What was mapped before a failure stays of use. */
 static int cover(size_t bytes)
 {
-	size_t old = front.covered;
 	size_t want;
-	int err;
 
-	if (bytes <= old)
+	if (bytes <= front.covered)
 		return 0;
 	want = tm_bits_min(tm_bits_align_up(bytes + bytes / 8, TABLE_STEP), tm_zone.limit);
-	err = map_table(tm_zone.granules, granules_bytes(old), granules_bytes(want));
-	if (err)
-		return err;
-	err = map_table(tm_zone.tags, tags_bytes(old), tags_bytes(want));
-	if (!err) {
-		err = map_table(tm_zone.units, units_bytes(old), units_bytes(want));
-		if (!err) {
-			front.covered = want;
-			front.repair = false;
-			return 0;
-		}
-		(void)tm_zone.os->unmap((char *)tm_zone.tags +
-						tm_bits_align_up(tags_bytes(old), TABLE_GRAIN),
-					tm_bits_align_up(tags_bytes(want), TABLE_GRAIN) -
-						tm_bits_align_up(tags_bytes(old), TABLE_GRAIN));
+	for (int i = 0; i < TABLES; i++) {
+		int err = map_table(i, want);
+
+		if (err)
+			return err;
 	}
-	(void)tm_zone.os->unmap((char *)tm_zone.granules +
-					tm_bits_align_up(granules_bytes(old), TABLE_GRAIN),
-				tm_bits_align_up(granules_bytes(want), TABLE_GRAIN) -
-					tm_bits_align_up(granules_bytes(old), TABLE_GRAIN));
-	return err;
+	front.covered = want;
+	front.repair = false;
+	return 0;
 }
 
 /*
@@ -129,6 +128,14 @@ static unsigned address_bits(void)
 	return bits < 39 ? 47 : bits > 48 ? 48 : bits;
 }
 
+static void reset_front(void)
+{
+	front.front = 0;
+	front.covered = 0;
+	for (int i = 0; i < TABLES; i++)
+		tables[i].mapped = 0;
+}
+
 static int try_window(const struct window *w)
 {
 	uint64_t room = (w->high - w->low - w->bytes - TABLES_BELOW) >> TM_UNIT_SHIFT;
@@ -144,8 +151,7 @@ static int try_window(const struct window *w)
 		tm_zone.tags = (uint32_t *)(tm_zone.base - 2 * TABLE_GAP);
 		tm_zone.units = (struct tm_unit *)(tm_zone.base - TABLE_GAP);
 		tm_zone.limit = w->bytes;
-		front.front = 0;
-		front.covered = 0;
+		reset_front();
 		err = cover(TM_UNIT_BYTES);
 		if (err != -EEXIST)
 			break;
@@ -198,8 +204,7 @@ void tm_zone_clear(void)
 	(void)tm_mem_unmap((void *)tm_zone.base, tm_zone.limit);
 	(void)tm_mem_unmap(tm_zone.granules, TABLES_BELOW);
 	tm_zone = (struct tm_zone){.os = tm_zone.os, .huge = tm_zone.huge};
-	front.front = 0;
-	front.covered = 0;
+	reset_front();
 }
 
 static void mark_units(size_t from, size_t bytes, uint8_t part)

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+/* purge: what is given back, when, and what is not; the helper that does it. */
+#include <criterion/criterion.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shim/helper.h"
+#include "shim/os/clock.h"
+#include "shim/os/lock.h"
+#include "tests/unit/heap_fake.h"
+
+#define PAGES(bytes) ((bytes) / TM_PAGE_BYTES)
+
+static uint64_t now_ms = 100000;
+
+static size_t tick(int n)
+{
+	size_t left = 0;
+
+	for (int i = 0; i < n; i++)
+		left = tm_purge_tick(now_ms += TM_PURGE_TICK_MS);
+	return left;
+}
+
+static char *taken(size_t bytes)
+{
+	char *p = tm_extent_take(TM_PART_LARGE, PAGES(bytes), 1);
+
+	memset(p, 1, bytes);
+	return p;
+}
+
+static void give(char *p, size_t bytes)
+{
+	tm_extent_give(TM_PART_LARGE, p, PAGES(bytes));
+}
+
+static size_t resident(const char *p, size_t bytes)
+{
+	static unsigned char seen[1 << 16];
+	size_t n = 0;
+
+	cr_assert_eq(syscall(SYS_mincore, p, bytes, seen), 0);
+	for (size_t i = 0; i < PAGES(bytes); i++)
+		n += seen[i] & 1;
+	return n * TM_PAGE_BYTES;
+}
+
+Test(purge, unneeded_memory_goes_after_the_decay_and_a_floor_stays)
+{
+	char *p;
+
+	heap_fresh();
+	p = taken(64 * MIB);
+	give(p, 64 * MIB);
+	cr_assert_eq(stats_of(TM_PART_LARGE).retained_bytes, 64 * MIB);
+	tick(4);
+	cr_assert_eq(kernel.dontneeds, 0, "half a second has not passed");
+	cr_assert_eq(resident(p, 64 * MIB), 64 * MIB);
+	cr_assert_eq(tick(3), 0, "nothing is left to wait for");
+	cr_assert_eq(stats_of(TM_PART_LARGE).retained_bytes, 4 * MIB);
+	cr_assert_leq(resident(p, 64 * MIB), 4 * MIB);
+	heap_check();
+}
+
+Test(purge, what_work_needs_stays)
+{
+	heap_fresh();
+	for (int i = 0; i < 30; i++) {
+		char *p = taken(48 * MIB);
+
+		give(p, 48 * MIB);
+		tick(1);
+	}
+	cr_assert_eq(kernel.dontneeds, 0);
+	heap_check();
+}
+
+Test(purge, the_surplus_goes_while_work_goes_on)
+{
+	char *p;
+
+	heap_fresh();
+	p = taken(200 * MIB);
+	give(p, 200 * MIB);
+	for (int i = 0; i < 12; i++) {
+		p = taken(48 * MIB);
+		give(p, 48 * MIB);
+		tick(1);
+	}
+	cr_assert_leq(stats_of(TM_PART_LARGE).retained_bytes, 52 * MIB);
+	cr_assert_geq(stats_of(TM_PART_LARGE).retained_bytes, 48 * MIB);
+	heap_check();
+}
+
+Test(purge, purged_memory_is_known_to_be_zero)
+{
+	char *p;
+
+	heap_fresh();
+	p = taken(32 * MIB);
+	give(p, 32 * MIB);
+	(void)tm_purge_now();
+	cr_assert_eq(resident(p, 32 * MIB), 0);
+	p = tm_extent_take_zero(TM_PART_LARGE, PAGES(32 * MIB), 1);
+	cr_assert_eq(resident(p, 32 * MIB), 0, "calloc wrote nothing");
+	heap_check();
+}
+
+Test(purge, refused_memory_is_kept_and_zeroed)
+{
+	char *p;
+
+	heap_fresh();
+	p = taken(32 * MIB);
+	give(p, 32 * MIB);
+	kernel.dontneed_err = -EINVAL;
+	tick(10);
+	cr_assert_gt(kernel.dontneeds, 0);
+	heap_check();
+	kernel.dontneeds = 0;
+	tick(10);
+	cr_assert_eq(kernel.dontneeds, 0, "not tried again");
+	p = tm_extent_take_zero(TM_PART_LARGE, PAGES(32 * MIB), 1);
+	for (size_t i = 0; i < 32 * MIB; i += 64)
+		cr_assert_eq(p[i], 0);
+	give(p, 32 * MIB);
+	kernel.dontneed_err = 0;
+	tick(10);
+	cr_assert_gt(kernel.dontneed_bytes, 24 * MIB, "tried again after use");
+	heap_check();
+}
+
+Test(purge, idle_granules_of_used_units_go_too)
+{
+	char *spans[512];
+
+	heap_fresh();
+	for (int i = 0; i < 512; i++) {
+		spans[i] = tm_extent_take(TM_PART_SPAN, 16, 16);
+		memset(spans[i], 1, TM_GRANULE_BYTES);
+	}
+	for (int i = 0; i < 512; i++)
+		if (i % 8)
+			tm_extent_give(TM_PART_SPAN, spans[i], 16);
+	cr_assert_eq(stats_of(TM_PART_SPAN).retained_bytes, 0);
+	cr_assert_eq(stats_of(TM_PART_SPAN).sparse_bytes, 448 * TM_GRANULE_BYTES);
+	tick(10);
+	cr_assert_leq(stats_of(TM_PART_SPAN).sparse_bytes, 2 * MIB);
+	for (int i = 0; i < 512; i += 8)
+		for (size_t k = 0; k < TM_GRANULE_BYTES; k++)
+			cr_assert_eq(spans[i][k], 1);
+	heap_check();
+}
+
+Test(purge, now_gives_everything)
+{
+	char *a, *b;
+	void *p, *fence;
+
+	heap_fresh();
+	a = taken(10 * MIB);
+	b = taken(10 * MIB);
+	give(a, 10 * MIB);
+	p = tm_large_alloc(100000, 0, TM_FILL_ANY);
+	fence = tm_large_alloc(100000, 0, TM_FILL_ANY);
+	p = tm_large_resize(p, tm_zone_granule(p), 20 * MIB);
+	memset(p, 1, 20 * MIB);
+	cr_assert_eq(tm_large_free(p, tm_zone_granule(p)), 0);
+	cr_assert_geq(tm_purge_now(), 29 * MIB);
+	cr_assert_leq(tm_purge_retained(), MIB);
+	cr_assert_eq(b[0], 1);
+	cr_assert_eq(tm_large_free(fence, tm_zone_granule(fence)), 0);
+	heap_check();
+}
+
+Test(purge, grown_blocks_give_back_what_they_no_longer_cover)
+{
+	char *p, *fence;
+
+	heap_fresh();
+	p = tm_large_alloc(100000, 0, TM_FILL_ANY);
+	fence = tm_large_alloc(100000, 0, TM_FILL_ANY);
+	p = tm_large_resize(p, tm_zone_granule(p), 64 * MIB);
+	memset(p, 1, 64 * MIB);
+	p = tm_large_resize(p, tm_zone_granule(p), 4 * MIB);
+	cr_assert_eq(tm_grow_retained(), 60 * MIB);
+	tick(3);
+	cr_assert_eq(tm_grow_retained(), 60 * MIB);
+	tick(5);
+	cr_assert_leq(tm_grow_retained(), 4 * MIB);
+	cr_assert_eq(p[4 * MIB - 1], 1);
+	p = tm_large_resize(p, tm_zone_granule(p), 64 * MIB);
+	memset(p, 1, 64 * MIB);
+	cr_assert_eq(fence[0] & 0, 0);
+	heap_check();
+}
+
+Test(purge, options_are_followed)
+{
+	struct tm_purge_options options = {.giveback = TM_GIVEBACK_OFF};
+	char *p;
+
+	heap_fresh();
+	tm_purge_configure(&options);
+	p = taken(64 * MIB);
+	give(p, 64 * MIB);
+	tick(20);
+	cr_assert_eq(kernel.dontneeds, 0);
+	options.giveback = TM_GIVEBACK_EAGER;
+	tm_purge_configure(&options);
+	tick(2);
+	cr_assert_eq(stats_of(TM_PART_LARGE).retained_bytes, 0);
+	options.giveback = TM_GIVEBACK_AUTO;
+	for (int i = 0; i < TM_PART_COUNT; i++)
+		options.policy[i] =
+			(struct tm_purge_policy){.keep_bytes = 40 * MIB, .decay_ms = 2000};
+	tm_purge_configure(&options);
+	p = taken(64 * MIB);
+	give(p, 64 * MIB);
+	tick(15);
+	cr_assert_eq(stats_of(TM_PART_LARGE).retained_bytes, 64 * MIB);
+	tick(10);
+	cr_assert_eq(stats_of(TM_PART_LARGE).retained_bytes, 40 * MIB);
+}
+
+static void start_world(void)
+{
+	heap_fresh();
+	tm_zone.os = &tm_zone_os_real;
+	cr_assert_eq(tm_fork_generation_init(), 0);
+	tm_clock_init();
+}
+
+static bool wait_until(bool (*true_now)(void), int ms)
+{
+	for (; ms > 0; ms -= 10) {
+		if (true_now())
+			return true;
+		usleep(10000);
+	}
+	return true_now();
+}
+
+static bool no_helper(void)
+{
+	return tm_helper_tid() == 0;
+}
+
+static bool all_given(void)
+{
+	return tm_purge_retained() <= 9 * MIB;
+}
+
+static bool is_filtered(void)
+{
+	char buf[4096] = "";
+	FILE *f = fopen("/proc/self/status", "r");
+	size_t n = f ? fread(buf, 1, sizeof(buf) - 1, f) : 0;
+
+	if (f)
+		fclose(f);
+	return n == 0 || strstr(buf, "Seccomp:\t0") == NULL;
+}
+
+Test(purge, a_helper_comes_gives_back_and_goes)
+{
+	char *p;
+
+	if (is_filtered())
+		cr_skip_test("no helper under a seccomp filter");
+	start_world();
+	tm_helper_init(TM_THREAD_AUTO, NULL);
+	p = taken(16 * MIB);
+	give(p, 16 * MIB);
+	cr_assert_eq(tm_helper_tid(), 0, "not for so little");
+	p = taken(100 * MIB);
+	give(p, 100 * MIB);
+	cr_assert_neq(tm_helper_tid(), 0);
+	cr_assert(wait_until(all_given, 3000));
+	cr_assert_leq(resident(p, 100 * MIB), 8 * MIB);
+	cr_assert(wait_until(no_helper, 5000));
+	/* and again */
+	p = taken(100 * MIB);
+	give(p, 100 * MIB);
+	cr_assert_neq(tm_helper_tid(), 0);
+	tm_helper_stop();
+	cr_assert_eq(tm_helper_tid(), 0);
+	cr_assert_eq(unshare(CLONE_FS), 0);
+	heap_check();
+}
+
+Test(purge, a_forked_child_gives_back_too)
+{
+	int status;
+	char *p;
+	pid_t child;
+
+	if (is_filtered())
+		cr_skip_test("no helper under a seccomp filter");
+	start_world();
+	tm_helper_init(TM_THREAD_AUTO, NULL);
+	p = taken(100 * MIB);
+	give(p, 100 * MIB);
+	tm_helper_stop();
+	child = fork();
+	if (child == 0) {
+		tm_lock_fork_reinit_all();
+		tm_helper_fork_child();
+		if (tm_helper_tid() == 0)
+			_exit(1);
+		if (!wait_until(all_given, 5000))
+			_exit(2);
+		_exit(wait_until(no_helper, 5000) ? 0 : 3);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0);
+}
+
+Test(purge, without_a_thread_the_callers_do_it)
+{
+	char *p;
+
+	start_world();
+	tm_helper_init(TM_THREAD_NEVER, NULL);
+	p = taken(100 * MIB);
+	give(p, 100 * MIB);
+	cr_assert_eq(tm_helper_tid(), 0);
+	for (int i = 0; i < 100 && !all_given(); i++) {
+		for (int k = 0; k < 100; k++) {
+			p = tm_extent_take(TM_PART_LARGE, 16, 1);
+			give(p, TM_GRANULE_BYTES);
+		}
+		usleep(20000);
+	}
+	cr_assert(all_given());
+	cr_assert_eq(tm_helper_tid(), 0);
+	heap_check();
+}
+
+static _Atomic int handled;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	handled = (int)syscall(SYS_gettid);
+}
+
+Test(purge, signals_are_not_for_the_helper)
+{
+	sigset_t all, old;
+	char *p;
+
+	if (is_filtered())
+		cr_skip_test("no helper under a seccomp filter");
+	start_world();
+	tm_helper_init(TM_THREAD_AUTO, NULL);
+	signal(SIGUSR1, on_signal);
+	p = taken(100 * MIB);
+	give(p, 100 * MIB);
+	cr_assert_neq(tm_helper_tid(), 0);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &old);
+	kill(getpid(), SIGUSR1);
+	usleep(50000);
+	cr_assert_eq(handled, 0, "the helper takes no signal");
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	cr_assert_eq(handled, getpid(), "and ours are as they were");
+}
