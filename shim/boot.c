@@ -173,29 +173,17 @@ union tm_root_pages tm_root_pages = {.root = {.ops = COLD_OPS}};
 
 /* --- what the kernel left on the stack -------------------------------------------------------- */
 
-/* The strings that the kernel passed: found without libc, whose environ is not set yet (H04). */
-struct start {
-	char **env;               /* never NULL */
-	const Elf64_auxv_t *auxv; /* NULL: not found */
-};
-
 static char *no_env[] = {NULL};
 
-static struct start find_start(void)
+/* The environment, also before libc has set its variable (H04). */
+static char **find_environment(void)
 {
-	struct start s = {no_env, NULL};
-	char **p;
-	if (&__libc_stack_end != NULL && __libc_stack_end != NULL) {
-		uintptr_t argc = *(uintptr_t *)__libc_stack_end;
-		s.env = (char **)__libc_stack_end + argc + 2;
-		for (p = s.env; *p != NULL; p++)
-			;
-		s.auxv = (const void *)(p + 1);
-	}
-	/* The program may have given itself another one by now. */
 	if (&environ != NULL && environ != NULL)
-		s.env = environ;
-	return s;
+		return environ;
+	if (tm_root.stack_end == 0)
+		return no_env;
+	/* argc, the arguments and a NULL lie in front of it. */
+	return (char **)tm_root.stack_end + *(uintptr_t *)tm_root.stack_end + 2;
 }
 
 static void copy_program(const char *path)
@@ -210,22 +198,16 @@ static void copy_program(const char *path)
 	tm_root.program[i] = '\0';
 }
 
-static void read_auxv(const Elf64_auxv_t *a)
+/* Not by walking on from the environment: the loader of a privileged program shortens that. */
+static void read_auxv(void)
 {
-	tm_root.page_bytes = TM_PAGE_BYTES;
-	tm_root.secure = a == NULL; /* who knows: be careful */
-	for (; a != NULL && a->a_type != AT_NULL; a++) {
-		switch (a->a_type) {
-		case AT_SECURE: tm_root.secure = a->a_un.a_val != 0; break;
-		case AT_PAGESZ: tm_root.page_bytes = a->a_un.a_val; break;
-		case AT_EXECFN: copy_program((const char *)a->a_un.a_val); break;
-		case AT_RANDOM:
-			__builtin_memcpy(tm_root.random, (const void *)a->a_un.a_val,
-					 sizeof(tm_root.random));
-			break;
-		default: break;
-		}
-	}
+	uintptr_t random = tm_proc_auxv(AT_RANDOM), file = tm_proc_auxv(AT_EXECFN);
+	tm_root.page_bytes = tm_proc_page_bytes();
+	tm_root.secure = tm_proc_is_secure();
+	if (file != 0)
+		copy_program((const char *)file);
+	if (random != 0)
+		__builtin_memcpy(tm_root.random, (const void *)random, sizeof(tm_root.random));
 }
 
 /* The first 8 bytes of AT_RANDOM are the stack canary's: nothing of ours may reveal them. */
@@ -323,27 +305,54 @@ static void read_options(char **env)
 	tm_tunables_read(&tm_root.options, &input);
 }
 
-/* Release calls go through libc's names, where registration caches listen (H52); not our wrappers. */
-static void use_libc_for_release(void)
+/* --- release calls ---------------------------------------------------------------------------- */
+
+/* What a program's call of a name reaches, but for a wrapper of ours. */
+static uintptr_t called_first(const char *name)
+{
+	struct tm_elf_object self;
+	uintptr_t first = tm_elf_first(name);
+	return tm_elf_self(&self) && tm_elf_find(&self, name) == first ? tm_elf_next(name) : first;
+}
+
+static bool is_libc(uintptr_t address, const char *name)
+{
+	struct tm_elf_object libc;
+	return !tm_elf_libc(&libc) || tm_elf_find(&libc, name) == address;
+}
+
+/*
+ * User memory goes back through libc's names, where registration caches listen (H52). Their code may
+ * do what it likes, so that a helper without libc's state must not run it: the program's own threads
+ * give back instead.
+ */
+static bool is_release_watched(void)
+{
+	return !is_libc(called_first("munmap"), "munmap") ||
+	       !is_libc(called_first("madvise"), "madvise");
+}
+
+/* Last in boot: a listener may have come here by a dlsym of its own, and not be ready. */
+static void release_through_libc(void)
 {
 	int (*unmap)(void *, size_t) = NULL;
 	int (*advise)(void *, size_t, int) = NULL;
-	TM_ELF_FUNCTION(tm_elf_next("munmap"), &unmap);
-	TM_ELF_FUNCTION(tm_elf_next("madvise"), &advise);
+	TM_ELF_FUNCTION(called_first("munmap"), &unmap);
+	TM_ELF_FUNCTION(called_first("madvise"), &advise);
 	tm_mem_use_libc(unmap, advise);
 }
 
 static void boot(void)
 {
-	struct start start = find_start();
 	tm_root.stack_end = &__libc_stack_end != NULL ? (uintptr_t)__libc_stack_end : 0;
-	read_auxv(start.auxv);
+	read_auxv();
 	stir_random();
 	tm_root.brk_start = (uintptr_t)tm_syscall6(SYS_brk, 0, 0, 0, 0, 0, 0);
 	tm_msg_init();
 	tm_clock_init();
-	read_options(start.env);
-	use_libc_for_release();
+	read_options(find_environment());
+	if (is_release_watched())
+		tm_root.options.thread = TM_THREAD_NEVER;
 	tm_dl_boot();
 	if (has_sanitizer())
 		tm_passive_begin(TM_PASSIVE_SANITIZER);
@@ -351,6 +360,7 @@ static void boot(void)
 		tm_passive_begin(TM_PASSIVE_OFF);
 	else
 		go_on();
+	release_through_libc();
 	/* Where this fails (an exotic page size, a filter) the root merely stays writable. */
 	tm_mem_protect(&tm_root_pages, sizeof(tm_root_pages), PROT_READ);
 }

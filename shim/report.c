@@ -266,8 +266,8 @@ static bool expand(const char *pattern, char *buf, size_t size)
 }
 
 /*
- * A file that is there is replaced only where it is a plain file of this user: never through a link
- * that somebody else may have put there, never a device.
+ * A file that is there is replaced only where it is a plain file of this user, and written to where it
+ * is a device or a pipe: never through a link that somebody else may have put there.
  */
 static int open_report(const char *path)
 {
@@ -278,8 +278,11 @@ static int open_report(const char *path)
 	fd = tm_sys_open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd < 0)
 		return fd;
-	if (tm_sys_fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == tm_sys_geteuid() &&
-	    tm_sys_ftruncate(fd, 0) == 0)
+	if (tm_sys_fstat(fd, &st) != 0)
+		st.st_mode = 0;
+	if (S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode))
+		return fd;
+	if (S_ISREG(st.st_mode) && st.st_uid == tm_sys_geteuid() && tm_sys_ftruncate(fd, 0) == 0)
 		return fd;
 	tm_sys_close(fd);
 	return -EPERM;
