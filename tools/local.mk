@@ -4,4 +4,23 @@ bin_PROGRAMS += tiermalloc
 tiermalloc_CFLAGS = $(AM_CFLAGS)
 tiermalloc_LDADD = libtmbase.a
 tiermalloc_SOURCES = \
-	%reldir%/main.c
+	%reldir%/cmd.h \
+	%reldir%/cmd_config.c \
+	%reldir%/cmd_doctor.c \
+	%reldir%/cmd_run.c \
+	%reldir%/config_man.c \
+	%reldir%/config_man.h \
+	%reldir%/doctor.h \
+	%reldir%/doctor_machine.c \
+	%reldir%/doctor_program.c \
+	%reldir%/elf_look.c \
+	%reldir%/elf_look.h \
+	%reldir%/library.c \
+	%reldir%/library.h \
+	%reldir%/main.c \
+	%reldir%/program.c \
+	%reldir%/program.h \
+	%reldir%/run_account.c \
+	%reldir%/run_account.h \
+	%reldir%/run_child.c \
+	%reldir%/run_child.h

@@ -1,18 +1,118 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tiermalloc: the command. Dispatches to one cmd_*.c per verb.
+ * tiermalloc: the command. Dispatches to one cmd_*.c per verb; links shim/base and policies, so that
+ * it explains with the very code that the library decides with.
  */
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/assert.h"
 #include "shim/base/version.h"
+#include "tools/cmd.h"
+
+struct verb {
+	const char *name;
+	int (*run)(int argc, char **argv); /* NULL: the interface names it, this release lacks it */
+	const char *usage;
+};
+
+static const struct verb verbs[] = {
+	{"run", tm_cmd_run, "run [OPTION...] [--] COMMAND...  run a program with the library"},
+	{"config", tm_cmd_config,
+	 "config [--man]                   show every variable and its value"},
+	{"doctor", tm_cmd_doctor,
+	 "doctor [COMMAND|PID]             say what stands in the way here"},
+	{"report", NULL, NULL},
+	{"leaks", NULL, NULL},
+	{"frag", NULL, NULL},
+	{"explain", NULL, NULL},
+	{"ack", NULL, NULL},
+	{"top", NULL, NULL},
+	{"diff", NULL, NULL},
+	{"ls", NULL, NULL},
+	{"gc", NULL, NULL},
+	{"merge", NULL, NULL},
+	{"tune", NULL, NULL},
+	{"trace", NULL, NULL},
+	{"replay", NULL, NULL},
+	{"export", NULL, NULL},
+	{"serve", NULL, NULL},
+	{"symbols", NULL, NULL},
+};
+
+static void say(const char *format, va_list args)
+{
+	fflush(stdout);
+	fputs("tiermalloc: ", stderr);
+	vfprintf(stderr, format, args);
+	fputc('\n', stderr);
+}
+
+void tm_say(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say(format, args);
+	va_end(args);
+}
+
+int tm_say_usage(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say(format, args);
+	va_end(args);
+	return TM_EXIT_USAGE;
+}
+
+_Noreturn void tm_assert_failed(const char *expression, const char *file, int line)
+{
+	tm_say("internal error: '%s' does not hold at %s:%d, please report this", expression, file,
+	       line);
+	abort();
+}
+
+static void print_usage(void)
+{
+	puts("usage: tiermalloc COMMAND [ARGUMENT...]\n");
+	for (size_t i = 0; i < TM_ARRAY_LEN(verbs); i++) {
+		if (verbs[i].run)
+			printf("  tiermalloc %s\n", verbs[i].usage);
+	}
+	puts("  tiermalloc --version                        print the release\n\nSee tiermalloc(1).");
+}
+
+static int dispatch(int argc, char **argv)
+{
+	for (size_t i = 0; i < TM_ARRAY_LEN(verbs); i++) {
+		if (strcmp(argv[1], verbs[i].name) != 0)
+			continue;
+		if (verbs[i].run)
+			return verbs[i].run(argc - 1, argv + 1);
+		return tm_say_usage("the command '%s' is not in this release", argv[1]);
+	}
+	return tm_say_usage("unknown command '%s', see 'tiermalloc --help'", argv[1]);
+}
 
 int main(int argc, char **argv)
 {
-	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+	int status = TM_EXIT_CLEAN;
+
+	if (argc < 2)
+		return tm_say_usage("no command given, see 'tiermalloc --help'");
+	if (strcmp(argv[1], "--version") == 0)
 		printf("tiermalloc %s\n", tm_version_string());
-		return 0;
+	else if (strcmp(argv[1], "--help") == 0)
+		print_usage();
+	else
+		status = dispatch(argc, argv);
+	if ((fflush(stdout) != 0 || ferror(stdout)) && status == TM_EXIT_CLEAN) {
+		tm_say("standard output cannot be written");
+		status = TM_EXIT_TROUBLE;
 	}
-	fprintf(stderr, "tiermalloc: no command given, try 'tiermalloc --version'\n");
-	return 2;
+	return status;
 }

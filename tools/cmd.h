@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cmd: what the verbs of the command share. One cmd_<verb>.c each; a verb gets the arguments behind
+ * its own name (argv[0] is the verb) and returns the exit status.
+ */
+#ifndef TM_TOOLS_CMD_H
+#define TM_TOOLS_CMD_H
+
+#include "shim/base/attrs.h"
+
+/* tiermalloc(1), EXIT STATUS. */
+enum tm_exit {
+	TM_EXIT_CLEAN = 0,
+	TM_EXIT_TROUBLE = 1,
+	TM_EXIT_USAGE = 2,
+	TM_EXIT_FOUND = 3,
+	TM_EXIT_INCONCLUSIVE = 4,
+};
+
+int tm_cmd_run(int argc, char **argv);
+int tm_cmd_config(int argc, char **argv);
+int tm_cmd_doctor(int argc, char **argv);
+
+/* "tiermalloc: ..." and a newline on standard error. */
+void tm_say(const char *format, ...) TM_PRINTF(1, 2);
+
+/* The same; returns TM_EXIT_USAGE. */
+int tm_say_usage(const char *format, ...) TM_PRINTF(1, 2);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * run: starts a program with the library, watches that it really got it, passes signals and the end
+ * through, and prints what the library wrote.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/base/tunables.h"
+#include "tools/cmd.h"
+#include "tools/library.h"
+#include "tools/program.h"
+#include "tools/run_account.h"
+#include "tools/run_child.h"
+
+struct options {
+	bool python;
+	bool observe;
+	const char *report;
+	const char *dir;
+	const char *rules;
+	const char *profile;
+	char **command;
+};
+
+/* An option that sets a variable is as far built as the variable. */
+static int check_built(const char *option, enum tm_tunable which)
+{
+	if (tm_tunables_rows[which].built)
+		return 0;
+	return tm_say_usage("run: '%s' has no effect, this build lacks %s", option,
+			    tm_tunables_rows[which].part);
+}
+
+static int check_readable(const char *option, const char *path)
+{
+	if (access(path, R_OK) == 0)
+		return 0;
+	return tm_say_usage("run: '%s' of %s cannot be read: %s", path, option, strerror(errno));
+}
+
+static int take_report(struct options *options, const char *kind)
+{
+	if (strcmp(kind, "full") == 0) {
+		options->report = kind;
+		return 0;
+	}
+	if (strcmp(kind, "leak") == 0 || strcmp(kind, "frag") == 0)
+		return tm_say_usage("run: '--report %s' is not in this release, use full", kind);
+	return tm_say_usage("run: bad kind '%s' of --report, use leak, frag, full", kind);
+}
+
+/* An option with a value; 0 or the exit status. */
+static int take_value(struct options *options, const char *option, const char *value)
+{
+	int status;
+
+	if (strcmp(option, "--report") == 0)
+		return take_report(options, value);
+	if (strcmp(option, "--dir") == 0) {
+		options->dir = value;
+		return check_built(option, TM_TUNABLE_TIERMALLOC_DIR);
+	}
+	if (strcmp(option, "--rules") == 0) {
+		options->rules = value;
+		status = check_built(option, TM_TUNABLE_TIERMALLOC_RULES);
+		return status ? status : check_readable(option, value);
+	}
+	if (strcmp(option, "--profile") == 0) {
+		options->profile = value;
+		status = check_built(option, TM_TUNABLE_TIERMALLOC_PROFILE);
+		return status ? status : check_readable(option, value);
+	}
+	return tm_say_usage("run: the option '%s' is not in this release", option);
+}
+
+static bool has_value(const char *option)
+{
+	static const char *const names[] = {
+		"--report", "--dir", "--rules", "--profile", "--json", "--html", "--fail-on",
+	};
+
+	for (size_t i = 0; i < TM_ARRAY_LEN(names); i++) {
+		if (strcmp(option, names[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* "--name=value" and "--name value". Moves "*i" to the last argument used; 0 or the exit status. */
+static int take_option(struct options *options, char **argv, int argc, int *i)
+{
+	char name[32];
+	size_t len = strcspn(argv[*i], "=");
+	const char *value = NULL;
+
+	if (strcmp(argv[*i], "--python") == 0) {
+		options->python = true;
+		return 0;
+	}
+	if (strcmp(argv[*i], "--observe") == 0) {
+		options->observe = true;
+		return 0;
+	}
+	snprintf(name, sizeof(name), "%.*s", (int)len, argv[*i]);
+	if (!has_value(name))
+		return tm_say_usage("run: unknown option '%s', see tiermalloc(1)", argv[*i]);
+	if (argv[*i][len] == '=')
+		value = argv[*i] + len + 1;
+	else if (*i + 1 < argc)
+		value = argv[++*i];
+	if (value == NULL || *value == '\0')
+		return tm_say_usage("run: the option '%s' needs a value", name);
+	return take_value(options, name, value);
+}
+
+static int parse(struct options *ret_options, int argc, char **argv)
+{
+	int i;
+
+	*ret_options = (struct options){.python = false};
+	for (i = 1; i < argc && argv[i][0] == '-'; i++) {
+		int status;
+
+		if (strcmp(argv[i], "--") == 0) {
+			i++;
+			break;
+		}
+		status = take_option(ret_options, argv, argc, &i);
+		if (status)
+			return status;
+	}
+	if (i >= argc)
+		return tm_say_usage("run: no command given, see tiermalloc(1)");
+	ret_options->command = argv + i;
+	return 0;
+}
+
+static int set(const char *name, const char *value)
+{
+	if (setenv(name, value, 1) == 0)
+		return 0;
+	tm_say("run: no memory for the environment");
+	return TM_EXIT_TROUBLE;
+}
+
+/* Our own environment becomes the command's; nothing of ours reads it afterwards. */
+static int prepare_environment(const struct options *options, const char *library)
+{
+	const char *old = getenv("LD_PRELOAD");
+	char *preload = tm_library_preload(library, old);
+	int status = 0;
+
+	if (old && tm_library_rival(old))
+		tm_say("run: LD_PRELOAD holds another allocator ('%s'): it stays, and gets nothing to do",
+		       old);
+	status |= preload ? set("LD_PRELOAD", preload) : TM_EXIT_TROUBLE;
+	free(preload);
+	if (options->python)
+		status |= set("PYTHONMALLOC", "malloc");
+	if (options->observe)
+		status |= set("TIERMALLOC", "observe");
+	if (options->dir)
+		status |= set("TIERMALLOC_DIR", options->dir);
+	if (options->rules)
+		status |= set("TIERMALLOC_RULES", options->rules);
+	if (options->profile)
+		status |= set("TIERMALLOC_PROFILE", options->profile);
+	return status ? TM_EXIT_TROUBLE : 0;
+}
+
+static int find_library(char *buf, size_t size)
+{
+	const char *why;
+	int err = tm_library_find(buf, size);
+
+	if (err) {
+		tm_say("run: " TM_LIBRARY_NAME " is not beside this command (%s), install it again",
+		       strerror(-err));
+		return TM_EXIT_TROUBLE;
+	}
+	why = tm_library_obstacle(buf);
+	if (why) {
+		tm_say("run: '%s' cannot be preloaded: %s", buf, why);
+		return TM_EXIT_TROUBLE;
+	}
+	return 0;
+}
+
+/* What can be said without starting it. A command that is not found is execvp's to complain about. */
+static bool warn_before(const struct options *options)
+{
+	struct tm_program program;
+	const char *why;
+
+	if (tm_program_look(&program, options->command[0]) != 0)
+		return false;
+	why = tm_program_why(&program, TM_REACH_NONE);
+	if (why == NULL)
+		why = tm_program_why(&program, TM_REACH_PASSIVE);
+	if (why)
+		tm_say("run: the library has no effect: %s", why);
+	return why != NULL;
+}
+
+int tm_cmd_run(int argc, char **argv)
+{
+	struct options options;
+	struct tm_run_account account = {.active = false};
+	struct tm_run_end end;
+	char library[PATH_MAX];
+	bool warned;
+	int status = parse(&options, argc, argv);
+
+	if (status == 0)
+		status = find_library(library, sizeof(library));
+	if (status == 0)
+		status = prepare_environment(&options, library);
+	if (status == 0 && options.report)
+		status = tm_run_account_open(&account);
+	if (status)
+		return status;
+	warned = warn_before(&options);
+	status = tm_run_child(&end, options.command, library);
+	if (status == 0 && !end.seen && end.looked_long && !warned)
+		tm_say("run: the library is not in '%s' (process %d), see 'tiermalloc doctor %s'",
+		       options.command[0], (int)end.pid, options.command[0]);
+	if (status == 0)
+		tm_run_account_print(&account, &end);
+	tm_run_account_close(&account);
+	return status ? status : tm_run_child_status(&end);
+}

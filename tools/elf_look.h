@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * elf_look: what a program or library file says about itself. Reads 64-bit little-endian ELF; of
+ * other files it only tells what they are. Every offset is checked: files may be broken or hostile.
+ */
+#ifndef TM_TOOLS_ELF_LOOK_H
+#define TM_TOOLS_ELF_LOOK_H
+
+#include "shim/base/attrs.h"
+
+enum tm_elf_kind {
+	TM_ELF_NONE,  /* no ELF file: text, script, data */
+	TM_ELF_OTHER, /* ELF of another class or byte order */
+	TM_ELF_64,
+};
+
+#define TM_ELF_NEEDED_MAX 64
+
+struct tm_elf {
+	const unsigned char *data; /* the file, mapped */
+	size_t bytes;
+	enum tm_elf_kind kind;
+	unsigned int machine;    /* EM_* */
+	unsigned int type;       /* ET_* */
+	bool is_dynamic;         /* has a dynamic section */
+	const char *interpreter; /* PT_INTERP, or NULL */
+	const char *needed[TM_ELF_NEEDED_MAX];
+	size_t needed_count;
+	/* [private] symbol tables, as offsets that were checked */
+	struct tm_elf_table {
+		size_t symbols;
+		size_t count;
+		size_t strings;
+		size_t string_bytes;
+	} dynamic, full;
+};
+
+/* 0 or -errno. Release with tm_elf_look_close, also after "no ELF file". */
+int tm_elf_look_open(struct tm_elf *ret_elf, const char *path);
+void tm_elf_look_close(struct tm_elf *elf);
+
+/* Whether the dynamic symbol table defines, or asks for, a name. */
+bool tm_elf_look_defines(const struct tm_elf *elf, const char *name);
+bool tm_elf_look_imports(const struct tm_elf *elf, const char *name);
+
+/* Whether any table, also that of a static program, defines a name. */
+bool tm_elf_look_contains(const struct tm_elf *elf, const char *name);
+
+/* Whether a library whose file name begins with "prefix" is needed. */
+const char *tm_elf_look_needs(const struct tm_elf *elf, const char *prefix);
+
+/* Whether a section of that name exists, e.g. ".note.go.buildid". */
+bool tm_elf_look_section(const struct tm_elf *elf, const char *name);
+
+#endif
