@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* env: TIERMALLOC_ON_ERROR=abort */
+/* dies: SIGABRT */
+/* stderr: tiermalloc: free of a block that is free: 0x[0-9a-f]+ */
+/* H20: a large block freed twice. */
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *hide(void *p)
+{
+	__asm__ volatile("" : "+r"(p) : : "memory");
+	return p;
+}
+
+int main(void)
+{
+	char *p = malloc(3 << 20);
+
+	memset(p, 1, 3 << 20);
+	free(p);
+	free(hide(p));
+	return 0;
+}
