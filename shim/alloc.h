@@ -34,6 +34,10 @@ size_t tm_alloc_usable(void *p);
 /* Gives back what is free, in the caller's heap, orphans and all parts. Bytes given back. */
 size_t tm_alloc_trim(void);
 
+/* The forms that give every block at least TIERMALLOC_ALIGN; alloc_align.c. They keep the account. */
+struct tm_ops;
+void tm_alloc_align_ops(struct tm_ops *ops);
+
 /* Everything behind the fast paths; see alloc_slow.c. */
 struct tm_site;
 struct tm_granule;

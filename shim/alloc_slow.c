@@ -19,10 +19,12 @@
 #include "shim/heap/tcache.h"
 #include "shim/heap/trim.h"
 #include "shim/helper.h"
+#include "shim/os/clock.h"
 #include "shim/thread.h"
 
-/* A look at a heap that found nothing makes the next one at most this much rarer (2^n). */
-#define TRIM_BACKOFF_MAX 6u
+/* Between two looks at a heap pass at least 100 ms, and fifty times what the last one took. */
+#define LOOK_PAUSE_MS 100u
+#define LOOK_SHARE 50u
 
 /* Large blocks freed where no lock may be taken; whoever holds a heap next frees them. */
 static _Atomic(struct tm_slot *) deferred;
@@ -52,11 +54,24 @@ static void free_deferred(void)
 	}
 }
 
+/* Memory is short: what lies unused in heaps that may be touched goes back to the parts. */
+static size_t collect_spans(struct tm_heap *h)
+{
+	size_t bytes;
+
+	tm_trim_lock();
+	bytes = tm_trim_heap(h, TM_TRIM_PAGES) + tm_trim_orphans();
+	tm_trim_unlock();
+	return bytes;
+}
+
 static void *large_take(struct tm_heap *h, size_t size, size_t align, enum tm_fill fill,
 			struct tm_site site)
 {
 	free_deferred();
 	void *p = tm_large_alloc(size, align, fill);
+	if (p == NULL && collect_spans(h) != 0)
+		p = tm_large_alloc(size, align, fill);
 	if (p == NULL)
 		return NULL;
 	struct tm_granule *g = tm_zone_granule(p);
@@ -81,8 +96,13 @@ static void *serve(struct tm_heap *h, size_t size, size_t align, enum tm_fill fi
 	if (klass >= TM_CLASSES)
 		return large_take(h, size, align, fill, site);
 	p = tm_tcache_refill(h, klass, size, site);
-	if (p == NULL && tm_purge_now() != 0)
-		p = tm_tcache_refill(h, klass, size, site);
+	if (p == NULL) {
+		size_t pages = tm_class_shape[klass].granules * TM_GRANULE_PAGES;
+		bool collected = collect_spans(h) != 0;
+
+		if (tm_purge_rescue(TM_PART_SPAN, pages, TM_GRANULE_PAGES) || collected)
+			p = tm_tcache_refill(h, klass, size, site);
+	}
 	if (p != NULL && fill == TM_FILL_ZERO)
 		memset(p, 0, size);
 	return p;
@@ -151,10 +171,11 @@ static bool give_medium(void *p, struct tm_granule *g)
 
 static void look_at_heap(struct tm_heap *h)
 {
-	if (tm_trim_heap(h, TM_TRIM_SPANS) != 0)
-		h->trim_backoff = 0;
-	else if (h->trim_backoff < TRIM_BACKOFF_MAX)
-		h->trim_backoff++;
+	uint64_t before = tm_clock_ns();
+
+	tm_trim_heap(h, TM_TRIM_SPANS);
+	uint64_t after = tm_clock_ns();
+	h->next_look_ms = after / 1000000 + LOOK_PAUSE_MS + (after - before) / 1000000 * LOOK_SHARE;
 }
 
 static void give_large(void *p, struct tm_granule *g, struct tm_thread_heap held)

@@ -36,7 +36,8 @@ int tm_core_boot(void)
 	if (rc != 0)
 		return rc;
 	tm_thread_init();
-	tm_span_keeps_entries = options->ledger != TM_LEDGER_OFF;
+	/* The aligned forms exist with the account only. */
+	tm_span_keeps_entries = options->ledger != TM_LEDGER_OFF || options->align_bytes > 16;
 	configure_purge(options);
 	tm_helper_init((enum tm_thread)options->thread, tm_trim_heaps);
 	return 0;
@@ -44,6 +45,8 @@ int tm_core_boot(void)
 
 void tm_alloc_ops(struct tm_ops *ops)
 {
+	if (tm_root.options.align_bytes > 16)
+		tm_alloc_align_ops(ops);
 	if (tm_span_keeps_entries)
 		return;
 	*ops = (struct tm_ops){

@@ -38,7 +38,8 @@ static struct {
 	uint32_t generation;   /* [lock] of the image that started it */
 	bool registered;
 	bool never;
-	char *memory; /* [lock] stack and control block; kept from one helper to the next */
+	char *memory;     /* [lock] stack and control block; kept from one helper to the next */
+	size_t tls_below; /* bytes of it below the thread pointer */
 	size_t (*trim)(uint64_t now_ms);
 } helper = {.lock = TM_LOCK_INIT(TM_RANK_HELPER)};
 
@@ -79,16 +80,31 @@ static void run(void)
 	tm_purge_set_mode(TM_PURGE_WATCHED);
 }
 
+/*
+ * Static thread-local variables lie below the thread pointer, the program's first and libc's errno
+ * farther down; the program's may be megabytes. Who interposes madvise may have some of its own.
+ */
+static size_t tls_bytes_below(void)
+{
+	uintptr_t pointer = (uintptr_t)__builtin_thread_pointer();
+	uintptr_t variable = (uintptr_t)&errno;
+	size_t below = pointer > variable ? pointer - variable : 0;
+
+	return (below + TLS_BYTES + TM_PAGE_BYTES - 1) & ~(TM_PAGE_BYTES - 1);
+}
+
 static char *thread_memory(void)
 {
 	size_t page = tm_proc_page_bytes();
 
 	if (helper.memory == NULL) {
-		char *p = tm_mem_map(page + STACK_BYTES + TLS_BYTES);
+		size_t tls = tls_bytes_below();
+		char *p = tm_mem_map(page + STACK_BYTES + tls + TLS_BYTES);
 
 		if (p == NULL)
 			return NULL;
 		(void)tm_mem_protect(p, page, PROT_NONE);
+		helper.tls_below = tls;
 		helper.memory = p + page;
 	}
 	return helper.memory;
@@ -115,7 +131,7 @@ static long start_thread(void)
 
 	if (memory == NULL)
 		return -ENOMEM;
-	tls = (void **)(memory + STACK_BYTES + TLS_BYTES / 2);
+	tls = (void **)(memory + STACK_BYTES + helper.tls_below);
 	/* x86-64: %fs:0 and the thread's self pointer */
 	tls[0] = tls;
 	tls[2] = tls;

@@ -6,6 +6,7 @@ EXTRA_DIST += %reldir%/tiermalloc.map
 libtmcore_a_SOURCES += \
 	%reldir%/alloc.c \
 	%reldir%/alloc.h \
+	%reldir%/alloc_align.c \
 	%reldir%/alloc_slow.c \
 	%reldir%/boot.c \
 	%reldir%/boot.h \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/heap/account.h"
 
+#include "shim/heap/extent.h"
 #include "shim/heap/heap.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
@@ -156,43 +157,99 @@ void tm_account_heap_move(struct tm_heap *h, uintptr_t new_stack_top)
 	rehash(h, h->key_mask + 1);
 }
 
+/* [side lock] */
+static void put(void *p, size_t bin)
+{
+	__builtin_memcpy(p, &side.bin[bin], sizeof(void *));
+	side.bin[bin] = p;
+}
+
+/* [side lock] */
+static void *take_from_bin(size_t bin)
+{
+	void *p = side.bin[bin];
+
+	if (p != NULL)
+		__builtin_memcpy(&side.bin[bin], p, sizeof(void *));
+	return p;
+}
+
+/* [side lock] What was left of the last chunk is kept for smaller needs. */
+static void *take_from_chunk(size_t bin, char *chunk, size_t chunk_bytes)
+{
+	size_t bytes = bin * SIDE_QUANTUM;
+
+	if (chunk != NULL) {
+		size_t left = (size_t)(side.end - side.next) / SIDE_QUANTUM;
+
+		if (left >= SIDE_BINS)
+			left = SIDE_BINS - 1;
+		if (left > 0)
+			put(side.next, left);
+		side.mapped_bytes += chunk_bytes;
+		side.next = chunk;
+		side.end = chunk + chunk_bytes;
+	}
+	if ((size_t)(side.end - side.next) < bytes)
+		return NULL;
+	char *p = side.next;
+	side.next += bytes;
+	return p;
+}
+
+/* [side lock] The kernel has nothing left: part of a larger piece. */
+static void *split_larger(size_t bin)
+{
+	for (size_t larger = bin + 1; larger < SIDE_BINS; larger++) {
+		char *p = take_from_bin(larger);
+
+		if (p == NULL)
+			continue;
+		put(p + bin * SIDE_QUANTUM, larger - bin);
+		return p;
+	}
+	return NULL;
+}
+
 void *tm_account_side_take(size_t bytes)
 {
 	size_t bin = (bytes + SIDE_QUANTUM - 1) / SIDE_QUANTUM;
 	void *p;
 
-	bytes = bin * SIDE_QUANTUM;
 	if (bin >= SIDE_BINS)
 		return NULL;
 	lock_side();
-	p = side.bin[bin];
-	if (p != NULL) {
-		__builtin_memcpy(&side.bin[bin], p, sizeof(void *));
-	} else {
-		if ((size_t)(side.end - side.next) < bytes) {
-			char *chunk = tm_mem_map(SIDE_CHUNK_BYTES);
+	p = take_from_bin(bin);
+	if (p == NULL)
+		p = take_from_chunk(bin, NULL, 0);
+	if (p == NULL) {
+		char *chunk = tm_mem_map(SIDE_CHUNK_BYTES);
 
-			if (chunk == NULL) {
-				tm_lock_release(&side.lock);
-				return NULL;
-			}
-			side.mapped_bytes += SIDE_CHUNK_BYTES;
-			side.next = chunk;
-			side.end = chunk + SIDE_CHUNK_BYTES;
-		}
-		p = side.next;
-		side.next += bytes;
+		p = chunk != NULL ? take_from_chunk(bin, chunk, SIDE_CHUNK_BYTES)
+				  : split_larger(bin);
 	}
 	tm_lock_release(&side.lock);
+	if (p != NULL)
+		return p;
+	/*
+	 * An address limit: free memory of the spans serves too, whole units first, since side entries
+	 * stay where they are. Its lock ranks before ours.
+	 */
+	for (size_t pages = TM_UNIT_PAGES; pages >= TM_GRANULE_PAGES && p == NULL; pages /= 32) {
+		char *chunk = tm_extent_take(TM_PART_SPAN, pages, pages);
+
+		if (chunk == NULL)
+			continue;
+		lock_side();
+		p = take_from_chunk(bin, chunk, pages * TM_PAGE_BYTES);
+		tm_lock_release(&side.lock);
+	}
 	return p;
 }
 
 void tm_account_side_give(void *p, size_t bytes)
 {
-	size_t bin = (bytes + SIDE_QUANTUM - 1) / SIDE_QUANTUM;
-
 	lock_side();
-	__builtin_memcpy(p, &side.bin[bin], sizeof(void *));
-	side.bin[bin] = p;
+	put(p, (bytes + SIDE_QUANTUM - 1) / SIDE_QUANTUM);
 	tm_lock_release(&side.lock);
 }

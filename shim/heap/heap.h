@@ -84,9 +84,9 @@ struct tm_heap {
 	_Atomic uint32_t stolen;      /* [atomic] 1: the helper works on it, waited for by futex */
 	int32_t tid;                  /* [const while owned] */
 	uint32_t index;               /* [const] */
-	uint64_t idle_mark;           /* [helper] how often its thread was scheduled, last look */
-	uint64_t trimmed_mark;        /* [helper] the same at the last trim; 1: trimmed orphan */
-	uint32_t trim_backoff;        /* [owner] looks that found nothing make the next one rarer */
+	uint64_t idle_mark;           /* [helper] what its lists looked like at the last look */
+	uint64_t trimmed_mark;        /* [helper] and after the last trim; 1: trimmed orphan */
+	uint64_t next_look_ms;        /* [owner] not before: looks may cost 2 % of the time */
 	TM_ALIGNED(TM_CACHE_LINE) _Atomic(struct tm_slot *) remote; /* [atomic] pushed by anyone */
 	TM_ALIGNED(TM_CACHE_LINE) struct tm_magazine magazine[TM_MAGAZINES]; /* [owner] */
 	TM_ALIGNED(2048)

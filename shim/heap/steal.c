@@ -20,31 +20,56 @@
 /* Heaps smaller than this are not worth reading /proc for. */
 #define STEAL_WORTH_SPANS 8u
 
-/* Heaps are looked at this often; a thread that slept from one look to the next is idle. */
+/* Heaps are looked at this often; a owner whose lists stay as they are is idle. */
 #define TRIM_PERIOD_MS 250u
 
-/* Not stopped in a fault but asleep in a system call; how often it was scheduled. */
-static bool asleep(int tid, uint64_t *ret_slices)
+/* While a thread that works has a heap of this size, the helper stays to see when it pauses. */
+#define PENDING_SPANS 128u
+
+struct tm_trim_sum {
+	size_t released_bytes;
+	size_t pending_bytes;
+};
+
+enum sleep { SLEEP_UNKNOWN, SLEEP_RUNS, SLEEP_ASLEEP };
+
+/* Whether it is asleep in a system call (and not in a fault), and how often it was scheduled. */
+static enum sleep look(int tid, uint64_t *ret_slices)
 {
 	char path[64], buf[128];
 	const char *p = buf;
 
+	*ret_slices = 0;
 	tm_fmt(path, sizeof(path), "/proc/self/task/%d/syscall", tid);
-	if (tm_proc_read(path, buf, sizeof(buf)) <= 0 || buf[0] < '0' || buf[0] > '9')
-		return false; /* "running", or "-1": stopped in a fault */
+	if (tm_proc_read(path, buf, sizeof(buf)) <= 0)
+		return SLEEP_UNKNOWN;
+	if (buf[0] < '0' || buf[0] > '9')
+		return SLEEP_RUNS; /* "running", or "-1" */
 	tm_fmt(path, sizeof(path), "/proc/self/task/%d/schedstat", tid);
 	if (tm_proc_read(path, buf, sizeof(buf)) <= 0)
-		return false;
+		return SLEEP_UNKNOWN;
 	for (int field = 0; field < 2; field++) {
 		while (*p != '\0' && *p != ' ')
 			p++;
 		while (*p == ' ')
 			p++;
 	}
-	*ret_slices = 0;
 	for (; *p >= '0' && *p <= '9'; p++)
 		*ret_slices = *ret_slices * 10 + (uint64_t)(*p - '0');
-	return *ret_slices != 0;
+	return *ret_slices == 0 ? SLEEP_UNKNOWN : SLEEP_ASLEEP;
+}
+
+/*
+ * What the lists look like: unchanged since the last look means that the owner allocates nothing, at
+ * most the same objects again and again. A thread that wakes for other work is idle to us.
+ */
+static uint64_t signature(const struct tm_heap *h)
+{
+	uint64_t sum = h->span_count + 2;
+
+	for (unsigned klass = 1; klass < TM_CLASSES; klass++)
+		sum = (sum ^ (uintptr_t)h->list[klass]) * UINT64_C(0x9e3779b97f4a7c15);
+	return sum | 2; /* neither 0 nor 1, which mean something else */
 }
 
 static bool steal(struct tm_heap *h, uint64_t slices_before)
@@ -55,7 +80,7 @@ static bool steal(struct tm_heap *h, uint64_t slices_before)
 	atomic_store_explicit(&h->stolen, 1, memory_order_seq_cst);
 	if (__atomic_compare_exchange_n(h->tls_word, &word, word | TM_HEAP_BUSY, false,
 					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
-		if (asleep(h->tid, &slices) && slices == slices_before)
+		if (look(h->tid, &slices) == SLEEP_ASLEEP && slices == slices_before)
 			return true;
 		/*
 		 * It woke. Had it begun an allocation just before the swap, it restores the word itself;
@@ -124,39 +149,42 @@ size_t tm_trim_orphans(void)
 
 static void trim_sleeper(struct tm_heap *h, void *arg)
 {
-	size_t *bytes = arg;
-	uint64_t slices;
+	struct tm_trim_sum *sum = arg;
 	bool pushed = atomic_load_explicit(&h->remote, memory_order_relaxed) != NULL;
+	bool big = h->span_count >= PENDING_SPANS;
+	uint64_t slices, mark;
 
 	if (atomic_load_explicit(&h->state, memory_order_acquire) != TM_HEAP_OWNED || h->tid == 0 ||
 	    (h->span_count < STEAL_WORTH_SPANS && !pushed))
 		return;
-	if (!asleep(h->tid, &slices))
-		return;
-	/* Asleep since the last tick, and not trimmed in this sleep. */
-	if (slices != h->idle_mark || (slices == h->trimmed_mark && !pushed)) {
-		h->idle_mark = slices;
-		return;
+	mark = signature(h);
+	if (mark == h->trimmed_mark && !pushed)
+		return; /* nothing has happened since */
+	enum sleep sleep = look(h->tid, &slices);
+	if (sleep == SLEEP_ASLEEP && mark == h->idle_mark && steal(h, slices)) {
+		/* Its thread may want to end meanwhile: it waits for the heap before it orphans it. */
+		sum->released_bytes += tm_trim_heap(h, TM_TRIM_PAGES);
+		h->trimmed_mark = signature(h);
+		return_heap(h);
+	} else if (sleep != SLEEP_UNKNOWN && big) {
+		sum->pending_bytes += (size_t)h->span_count << TM_GRANULE_SHIFT;
 	}
-	/* Its thread may end meanwhile: it first waits for the heap, then orphans it. */
-	if (!steal(h, slices))
-		return;
-	*bytes += tm_trim_heap(h, TM_TRIM_PAGES);
-	h->trimmed_mark = slices;
-	return_heap(h);
+	h->idle_mark = mark;
 }
 
 size_t tm_trim_heaps(uint64_t now_ms)
 {
-	static uint64_t last_ms; /* [helper] there is one helper at a time */
-	size_t bytes;
+	static uint64_t last_ms;     /* [helper] there is one helper at a time */
+	static size_t pending_bytes; /* [helper] */
+	struct tm_trim_sum sum = {0, 0};
 
 	if (now_ms - last_ms < TRIM_PERIOD_MS)
-		return 0;
+		return pending_bytes;
 	last_ms = now_ms;
 	tm_trim_lock();
-	bytes = tm_trim_orphans();
-	tm_heap_each(trim_sleeper, &bytes);
+	sum.released_bytes = tm_trim_orphans();
+	tm_heap_each(trim_sleeper, &sum);
 	tm_trim_unlock();
-	return bytes;
+	pending_bytes = sum.pending_bytes;
+	return sum.released_bytes + sum.pending_bytes;
 }

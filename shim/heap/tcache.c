@@ -3,6 +3,7 @@
 
 #include "shim/heap/remote.h"
 #include "shim/heap/span.h"
+#include "shim/os/clock.h"
 
 /* First slots freed since the last look before another one is worth it: a fraction of the spans. */
 #define TRIM_LOOK_MIN 16u
@@ -71,8 +72,9 @@ enum tm_give_result tm_tcache_give(struct tm_heap *mine, void *p, struct tm_gran
 	}
 	/* Aside until a list runs dry, or a loop that allocates and frees one object would stay here. */
 	tm_remote_push((uintptr_t)mine, slot, slot);
-	if (++mine->first_slot_frees >= (TRIM_LOOK_MIN + mine->span_count / 4)
-						<< mine->trim_backoff) {
+	mine->first_slot_frees++;
+	if (mine->first_slot_frees >= TRIM_LOOK_MIN + mine->span_count / 8 &&
+	    tm_clock_ms() >= mine->next_look_ms) {
 		mine->first_slot_frees = 0;
 		return TM_GIVE_TRIM;
 	}

@@ -37,7 +37,8 @@ uint32_t tm_trim_parked(const struct tm_granule *head);
 
 /*
  * The helper's tick: trims orphans, and heaps whose threads have been asleep in a system call since
- * the last tick. Returns the bytes released. `quiet_ms` of sleep is needed before pages are given.
+ * the last look. Returns the bytes released, and those of large heaps whose threads still work: 0
+ * says that there is nothing to stay for.
  */
 size_t tm_trim_heaps(uint64_t now_ms);
 
