@@ -16,6 +16,7 @@ mapfile -t programs < <(cd "$TM_SRC" && grep -lE '^/\* cross: yes \*/' tests/pre
 }
 passed=0 failed=0 skipped=0
 status=0
+export TM_EMULATED=1
 qemu-aarch64 -L /usr/aarch64-linux-gnu tests/unit/unit >log 2>&1 || status=$?
 tail -n 1 log
 if [ $status -eq 0 ]; then

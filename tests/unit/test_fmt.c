@@ -20,7 +20,8 @@ Test(fmt, agrees_with_snprintf)
 	AGREES("%ld %lu %lx", -1L, 2UL, 0xabcUL);
 	AGREES("%lld %llu %llX", (long long)INT64_MIN, (unsigned long long)UINT64_MAX, 0xabcULL);
 	AGREES("%zu %zx %jd %td", (size_t)1, SIZE_MAX, (intmax_t)-5, (ptrdiff_t)-6);
-	AGREES("%hhd %hhu %hd %hu", -1, 255, -300, 65535);
+	AGREES("%hhd %hhu", (signed char)-1, (unsigned char)255);
+	AGREES("%hd %hu", (short)-300, (unsigned short)65535);
 	AGREES("%c%c%%", 'a', 'b');
 	AGREES("[%s] [%5s] [%-5s] [%.2s] [%.*s]", "abc", "abc", "abc", "abc", 1, "abc");
 	AGREES("[%5d] [%-5d] [%05d] [%.3d] [%*d] [%-*d]", -42, -42, -42, 7, 6, 7, -4, 8);

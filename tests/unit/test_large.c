@@ -100,7 +100,7 @@ Test(large, impossible_sizes_are_refused)
 Test(large, steady_churn_makes_no_system_call)
 {
 	void *blocks[20];
-	long before;
+	long before = 0;
 
 	heap_fresh();
 	for (int round = 0; round < 50; round++) {
@@ -206,7 +206,7 @@ Test(large, beyond_its_room_a_block_moves_with_its_pages)
 Test(large, a_freed_range_serves_the_next_block_without_a_call)
 {
 	void *p, *q;
-	long before;
+	long before = 0;
 
 	heap_fresh();
 	p = grown(20 * MIB, 1);
