@@ -4,12 +4,14 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "shim/base/fmt.h"
+#include "shim/base/tunables.h"
 #include "tools/doctor.h"
 #include "tools/library.h"
 
@@ -85,8 +87,8 @@ static void check_pool(const char *size, const char *folder)
 		return;
 	snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/%s/free_hugepages", folder);
 	tm_doctor_read_number(path, &unused);
-	tm_doctor_ok("huge pages: pool of %s: %llu free of %llu, taken with TIERMALLOC_HUGE=%s",
-		     size, (unsigned long long)unused, (unsigned long long)total, size);
+	tm_doctor_ok("huge pages: pool of %s: %llu free of %llu", size, (unsigned long long)unused,
+		     (unsigned long long)total);
 }
 
 static void check_overcommit(void)
@@ -181,7 +183,7 @@ static void check_cgroup(void)
 	if (file)
 		fclose(file);
 	if (smallest)
-		tm_doctor_note("cgroup: limit %s: the library gives more back when it comes near",
+		tm_doctor_note("cgroup: limit %s, beyond which the kernel ends processes",
 			       bytes(smallest));
 	else
 		tm_doctor_ok("cgroup: no memory limit");
@@ -210,6 +212,8 @@ static void check_places(void)
 {
 	struct statvfs fs;
 
+	if (!tm_tunables_rows[TM_TUNABLE_TIERMALLOC_DIR].built)
+		return;
 	if (statvfs("/dev/shm", &fs) != 0) {
 		tm_doctor_note(
 			"ledgers: /dev/shm is not there, set TIERMALLOC_DIR to a folder in memory");
@@ -237,16 +241,14 @@ static void check_system_preload(void)
 		tm_doctor_note("/etc/ld.so.preload loads '%s' into every program", text);
 }
 
-static void check_pressure_and_scope(void)
+static void check_seccomp_and_scope(void)
 {
 	uint64_t scope;
 
-	if (access("/proc/pressure/memory", R_OK) != 0)
+	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) > 0)
 		tm_doctor_note(
-			"pressure: /proc/pressure/memory cannot be read, memory is given back by time and "
-			"limits alone");
-	else
-		tm_doctor_ok("pressure: /proc/pressure/memory can be read");
+			"seccomp: this shell runs under a filter, as in a container: what it "
+			"starts has no helper thread, the program's own calls give memory back");
 	if (tm_doctor_read_number("/proc/sys/kernel/yama/ptrace_scope", &scope) && scope > 1)
 		tm_doctor_note("yama: ptrace_scope is %llu: other processes cannot be looked at",
 			       (unsigned long long)scope);
@@ -275,7 +277,7 @@ void tm_doctor_machine(struct tm_doctor *doctor)
 	check_limits();
 	check_cgroup();
 	check_places();
-	check_pressure_and_scope();
+	check_seccomp_and_scope();
 	check_system_preload();
 	check_gpu();
 }

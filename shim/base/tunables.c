@@ -40,6 +40,27 @@ const struct tm_tunable_row tm_tunables_rows[TM_TUNABLE_COUNT] = {
 #undef T
 };
 
+/* Parts that words of a row name. */
+static const struct {
+	const char *id;
+	const char *name;
+	bool built;
+} parts[] = {
+#define P(part, built, name) {#part, name, built},
+#include "shim/base/parts.def"
+#undef P
+};
+
+/* The name of a part that this build lacks, NULL for one that it has. */
+static const char *missing_part(struct tm_str id)
+{
+	for (size_t i = 0; i < TM_ARRAY_LEN(parts); i++) {
+		if (tm_str_is(id, parts[i].id))
+			return parts[i].built ? NULL : parts[i].name;
+	}
+	return NULL;
+}
+
 /* One run of tm_tunables_read. */
 struct reading {
 	struct tm_options *options;
@@ -147,6 +168,7 @@ static void apply(struct reading *reading, int index, struct tm_str name, struct
 		  enum tm_source source)
 {
 	const struct tm_tunable_row *row = &tm_tunables_rows[index];
+	const char *missing;
 	int err;
 
 	if (value.len == 0) /* as if it were not set */
@@ -155,6 +177,9 @@ static void apply(struct reading *reading, int index, struct tm_str name, struct
 		report(reading, TM_TROUBLE_NOT_BUILT, name, value, row->part);
 		return;
 	}
+	missing = missing_part(tm_tunables_parse_part(row, value));
+	if (missing)
+		report(reading, TM_TROUBLE_PARTLY, name, value, missing);
 	err = tm_tunables_parse_value(reading->options, row, value, &reading->store);
 	if (err == 0)
 		reading->options->source[index] = (uint8_t)source;
@@ -465,6 +490,12 @@ size_t tm_tunables_describe(char *buf, size_t size, const struct tm_tunables_pro
 		tm_fmt_add(&out, "%.*s=", name_len, name);
 		add_value(&out, problem->value);
 		tm_fmt_add(&out, " has no effect, this build lacks %s", problem->allowed);
+		break;
+	case TM_TROUBLE_PARTLY:
+		tm_fmt_add(&out, "%.*s=", name_len, name);
+		add_value(&out, problem->value);
+		tm_fmt_add(&out, " has its effect in part only, this build lacks %s",
+			   problem->allowed);
 		break;
 	case TM_TROUBLE_ROOM:
 		tm_fmt_add(&out, "no memory for the value of %.*s", name_len, name);

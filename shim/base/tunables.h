@@ -116,6 +116,7 @@ enum tm_tunables_trouble {
 	TM_TROUBLE_KEY,        /* likewise a key of TIERMALLOC_CONF */
 	TM_TROUBLE_ITEM,       /* an item of TIERMALLOC_CONF that is not key=value */
 	TM_TROUBLE_NOT_BUILT,  /* this build lacks the part */
+	TM_TROUBLE_PARTLY,     /* likewise the part that this value needs; it does what it can */
 	TM_TROUBLE_ROOM,       /* no memory for the text */
 	TM_TROUBLE_TRANSLATED, /* another allocator's variable was taken over: not a warning */
 	TM_TROUBLE_FOREIGN,    /* another allocator's variable was ignored: not a warning */

@@ -33,26 +33,48 @@ const char *tm_tunables_parse_keep(struct tm_tunables_store *store, struct tm_st
 	return copy;
 }
 
-/* Position of the value in "a|b|c", or -1. */
+/* The next word of "a|b@PART|c" and its part, empty where it names none. */
+static bool next_word(struct tm_str *rest, struct tm_str *ret_word, struct tm_str *ret_part)
+{
+	if (!tm_parse_next(rest, '|', ret_part))
+		return false;
+	(void)tm_parse_next(ret_part, '@', ret_word);
+	return true;
+}
+
+/* Position of the value among the words, or -1. */
 static int word_index(const char *words, struct tm_str value)
 {
 	struct tm_str rest = tm_str_of(words);
-	struct tm_str word;
+	struct tm_str word, part;
 
-	for (int i = 0; tm_parse_next(&rest, '|', &word); i++) {
+	for (int i = 0; next_word(&rest, &word, &part); i++) {
 		if (tm_str_equal(word, value))
 			return i;
 	}
 	return -1;
 }
 
+struct tm_str tm_tunables_parse_part(const struct tm_tunable_row *row, struct tm_str value)
+{
+	struct tm_str rest = tm_str_of(row->words);
+	struct tm_str word, part;
+
+	while (next_word(&rest, &word, &part)) {
+		if (tm_str_equal(word, value))
+			return part;
+	}
+	return (struct tm_str){NULL, 0};
+}
+
 static struct tm_str word_at(const char *words, uint32_t index)
 {
 	struct tm_str rest = tm_str_of(words);
 	struct tm_str word = {"?", 1};
+	struct tm_str part;
 
 	for (uint32_t i = 0; i <= index; i++) {
-		if (!tm_parse_next(&rest, '|', &word))
+		if (!next_word(&rest, &word, &part))
 			return (struct tm_str){"?", 1};
 	}
 	return word;

@@ -33,6 +33,9 @@ struct tm_tunables_store {
 /* A terminated copy, NULL when there is no room. */
 const char *tm_tunables_parse_keep(struct tm_tunables_store *store, struct tm_str text);
 
+/* The name of the part that this word of the row needs; empty: none beside the row's own. */
+struct tm_str tm_tunables_parse_part(const struct tm_tunable_row *row, struct tm_str value);
+
 /* -EINVAL: not allowed; -ENOMEM: no room. The options are untouched then. */
 int tm_tunables_parse_value(struct tm_options *options, const struct tm_tunable_row *row,
 			    struct tm_str value, struct tm_tunables_store *store);

@@ -5,12 +5,12 @@ fail=0
 tool=$TM_BUILD/tiermalloc
 "$tool" doctor >out || { echo "status $?"; cat out; fail=1; }
 grep -Evq '^(ok|note|problem) ' out && { echo "odd lines:"; grep -Ev '^(ok|note|problem) ' out; fail=1; }
-for word in library: system: processors: "huge pages:" overcommit: mappings: cgroup: ledgers:; do
+for word in library: system: processors: "huge pages:" overcommit: mappings: cgroup:; do
 	grep -q "$word" out || { echo "'$word' is missing"; fail=1; }
 done
 (ulimit -v 4000000; "$tool" doctor) | grep -q "address space 3.8 GiB" || { echo "ulimit -v is not seen"; fail=1; }
 LD_PRELOAD=/x/libjemalloc.so.2 "$tool" doctor 2>/dev/null | grep -q "another allocator" || { echo "rival"; fail=1; }
-TIERMALLOC_HUGE=12 "$tool" doctor | grep -q "bad value '12'" || { echo "bad value"; fail=1; }
+TIERMALLOC_GIVEBACK=12 "$tool" doctor | grep -q "bad value '12'" || { echo "bad value"; fail=1; }
 
 LD_PRELOAD=$TM_LIB sleep 100 &
 with=$!

@@ -335,6 +335,21 @@ Test(tunables, a_variable_whose_part_is_missing_says_so_and_keeps_its_default)
 	cr_assert_eq(line_count, 0);
 }
 
+Test(tunables, a_word_whose_own_part_is_missing_does_what_it_can_and_says_so)
+{
+	struct tm_options options = read_one("TIERMALLOC_REPORT=leak");
+
+	cr_assert_eq(options.report, TM_REPORT_LEAK);
+	cr_assert_leq(line_count, 1);
+	if (line_count)
+		cr_assert_str_eq(lines[0], "TIERMALLOC_REPORT='leak' has its effect in part only, "
+					   "this build lacks reports made from ledgers");
+	read_one("TIERMALLOC_REPORT=exit");
+	cr_assert_eq(line_count, 0);
+	read_one("TIERMALLOC_REPORT=leak@LEDGER_REPORT");
+	cr_assert_eq(line_count, 1);
+}
+
 Test(tunables, an_empty_value_is_no_value)
 {
 	struct tm_options options = read_one("TIERMALLOC=");

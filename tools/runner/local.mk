@@ -29,6 +29,8 @@ yi_coder_run_SOURCES = \
 	%reldir%/kv_buffers.h \
 	%reldir%/kv_pool.c \
 	%reldir%/kv_state.c \
+	%reldir%/leak_demo.c \
+	%reldir%/leak_demo.h \
 	%reldir%/main.c \
 	%reldir%/make_main.c \
 	%reldir%/make_model.c \
@@ -55,10 +57,20 @@ yi_coder_run_SOURCES = \
 	%reldir%/quant.h \
 	%reldir%/quant_vec.c \
 	%reldir%/quant_vec.h \
+	%reldir%/request.c \
+	%reldir%/request.h \
 	%reldir%/run.c \
 	%reldir%/run.h \
 	%reldir%/sampler.c \
 	%reldir%/sampler.h \
+	%reldir%/scheduler.c \
+	%reldir%/scheduler.h \
+	%reldir%/scheduler_admit.c \
+	%reldir%/scheduler_report.c \
+	%reldir%/serve.c \
+	%reldir%/serve.h \
+	%reldir%/session.c \
+	%reldir%/session.h \
 	%reldir%/stats.c \
 	%reldir%/stats.h \
 	%reldir%/threads.c \

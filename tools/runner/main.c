@@ -7,6 +7,7 @@
 
 #include "config.h"
 #include "tools/runner/run.h"
+#include "tools/runner/serve.h"
 
 int main(int argc, char **argv)
 {
@@ -18,5 +19,7 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(verb, "make-model") == 0)
 		return yi_make_model_main(argc, argv);
+	if (strcmp(verb, "serve-load") == 0)
+		return yi_serve_main(argc, argv);
 	return yi_run_main(argc, argv);
 }

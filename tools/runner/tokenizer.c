@@ -24,17 +24,26 @@ struct fragments {
 	size_t count, room;
 };
 
+int yi_ids_reserve(struct yi_ids *ids, size_t more)
+{
+	size_t room = ids->room ? ids->room * 2 : 32;
+	uint32_t *list;
+
+	if (ids->room - ids->count >= more)
+		return 0;
+	room = room < ids->count + more ? ids->count + more : room;
+	list = yi_mem_resize(YI_MEM_REQUESTS, ids->ids, room * sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	ids->ids = list;
+	ids->room = room;
+	return 0;
+}
+
 int yi_ids_add(struct yi_ids *ids, uint32_t id)
 {
-	if (ids->count == ids->room) {
-		size_t room = ids->room ? ids->room * 2 : 32;
-		uint32_t *list = yi_mem_resize(YI_MEM_REQUESTS, ids->ids, room * sizeof(*list));
-
-		if (!list)
-			return -ENOMEM;
-		ids->ids = list;
-		ids->room = room;
-	}
+	if (yi_ids_reserve(ids, 1))
+		return -ENOMEM;
 	ids->ids[ids->count++] = id;
 	return 0;
 }

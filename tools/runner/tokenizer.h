@@ -28,6 +28,8 @@ struct yi_ids {
 int yi_tokenizer_encode(const struct yi_vocab *vocab, const char *text, size_t len,
 			enum yi_tokenize how, struct yi_ids *ids);
 int yi_ids_add(struct yi_ids *ids, uint32_t id);
+/* Room for `more`, so that as many adds can't fail.  0 or -ENOMEM. */
+int yi_ids_reserve(struct yi_ids *ids, size_t more);
 void yi_ids_clear(struct yi_ids *ids);
 
 /*
