@@ -24,6 +24,11 @@ static uint32_t *tag_at(uint32_t page)
 	return &tm_zone.tags[page];
 }
 
+static enum tm_part part_of(const struct tm_part_state *ps)
+{
+	return (enum tm_part)(ps - tm_parts);
+}
+
 static void part_reset(struct tm_part_state *ps)
 {
 	for (uint32_t i = 0; i < TM_BIN_LEVELS; i++) {
@@ -51,6 +56,7 @@ static TM_COLD void part_init(struct tm_part_state *ps)
 static TM_COLD void part_abandon(struct tm_part_state *ps)
 {
 	part_reset(ps);
+	tm_zone_forsake(part_of(ps));
 	ps->trusted = (uint32_t)(__atomic_load_n(&tm_zone.len, __ATOMIC_ACQUIRE) >> TM_PAGE_SHIFT);
 }
 
@@ -68,11 +74,6 @@ struct tm_part_state *tm_extent_lock(enum tm_part part)
 void tm_extent_unlock(struct tm_part_state *ps)
 {
 	tm_lock_release(&ps->lock);
-}
-
-static enum tm_part part_of(const struct tm_part_state *ps)
-{
-	return (enum tm_part)(ps - tm_parts);
 }
 
 /* Bin of a run: runs in one bin differ by less than a sixteenth. */
@@ -263,15 +264,14 @@ static void advise(enum tm_part part, uint32_t page, size_t bytes, size_t part_b
 	}
 }
 
-/* Free pages that end at the front, if the part's run is the last thing in the zone. */
+/* Free pages that end where the part's next step begins. */
 static uint32_t free_at_front(const struct tm_part_state *ps)
 {
-	uint32_t front =
-		(uint32_t)(__atomic_load_n(&tm_zone.len, __ATOMIC_RELAXED) >> TM_PAGE_SHIFT);
+	uint32_t next = tm_zone_next(part_of(ps));
 
-	if (front <= ps->trusted || tm_zone_unit(front - 1)->part != part_of(ps))
+	if (next <= ps->trusted || next == 0 || tm_zone_unit(next - 1)->part != part_of(ps))
 		return 0;
-	return *tag_at(front - 1) & TAG_FREE ? *tag_at(front - 1) & ~TAG_FREE : 0;
+	return *tag_at(next - 1) & TAG_FREE ? *tag_at(next - 1) & ~TAG_FREE : 0;
 }
 
 static bool grow(struct tm_part_state *ps, uint32_t pages, uint32_t align)
@@ -306,7 +306,7 @@ static bool find_or_grow(struct tm_part_state *ps, size_t pages, size_t align,
 		return false;
 	if (find(ps, (uint32_t)pages, (uint32_t)align, ret_found))
 		return true;
-	/* another thread's mapping may get between the free end of the part and the new step: twice */
+	/* the step may not adjoin the free end of the part, at the end of a chunk: then a second one */
 	for (int i = 0; i < 2; i++)
 		if (grow(ps, (uint32_t)pages, (uint32_t)align) &&
 		    find(ps, (uint32_t)pages, (uint32_t)align, ret_found))

@@ -10,7 +10,9 @@
 #include "shim/os/sys.h"
 
 #define ZONE_PROT (PROT_READ | PROT_WRITE)
-#define TABLE_STEP ((size_t)64 << 20) /* zone bytes covered by one growth of the tables, at least */
+/* Zone bytes covered by one growth of the tables (2 MiB each), and under an address limit. */
+#define TABLE_STEP ((size_t)2 << 30)
+#define TABLE_STEP_TIGHT ((size_t)64 << 20)
 #define TABLE_GRAIN ((size_t)64 << 10) /* the largest kernel page size there is */
 #define TABLE_GAP ((size_t)1 << 30)
 #define TABLES_BELOW (3 * TABLE_GAP) /* granules, tags, units: a gap each, for a zone of 1 TiB */
@@ -35,9 +37,16 @@ enum {
 	TABLES,
 };
 
+/* Addresses set aside for a part, so that its steps adjoin: one run of free pages, one mapping. */
+#define CHUNK_BYTES ((size_t)1 << 30)
+
 /* The front, under its own lock. */
 static struct {
 	struct tm_lock lock;
+	struct {
+		size_t at; /* of its chunk, where the next step goes */
+		size_t end;
+	} chunk[TM_PART_COUNT];
 	size_t front;   /* bytes; tm_zone.len is its published copy */
 	size_t covered; /* zone bytes that the tables cover */
 	bool repair;    /* the last holder vanished: a table may be mapped further than noted */
@@ -89,14 +98,10 @@ static int map_table(int table, size_t zone_bytes)
 	return err;
 }
 
-/* Extend the tables to cover so many zone bytes. What was mapped before a failure stays of use. */
-static int cover(size_t bytes)
+static int cover_in_steps(size_t bytes, size_t step)
 {
-	size_t want;
+	size_t want = tm_bits_min(tm_bits_align_up(bytes, step), tm_zone.limit);
 
-	if (bytes <= front.covered)
-		return 0;
-	want = tm_bits_min(tm_bits_align_up(bytes + bytes / 8, TABLE_STEP), tm_zone.limit);
 	for (int i = 0; i < TABLES; i++) {
 		int err = map_table(i, want);
 
@@ -106,6 +111,17 @@ static int cover(size_t bytes)
 	front.covered = want;
 	front.repair = false;
 	return 0;
+}
+
+/* Extend the tables to cover so many zone bytes. What was mapped before a failure stays of use. */
+static int cover(size_t bytes)
+{
+	int err;
+
+	if (bytes <= front.covered)
+		return 0;
+	err = cover_in_steps(bytes, TABLE_STEP);
+	return err == -ENOMEM ? cover_in_steps(bytes, TABLE_STEP_TIGHT) : err;
 }
 
 /*
@@ -132,6 +148,10 @@ static void reset_front(void)
 {
 	front.front = 0;
 	front.covered = 0;
+	for (int i = 0; i < TM_PART_COUNT; i++) {
+		front.chunk[i].at = 0;
+		front.chunk[i].end = 0;
+	}
 	for (int i = 0; i < TABLES; i++)
 		tables[i].mapped = 0;
 }
@@ -215,24 +235,50 @@ static void mark_units(size_t from, size_t bytes, uint8_t part)
 		u->part = part;
 }
 
-static void advance(size_t bytes, uint8_t part)
+/* Addresses from the front on, for nobody yet. */
+static int reserve(size_t bytes, uint8_t part)
 {
+	int err;
+
+	if (bytes > tm_zone.limit - front.front)
+		return -ENOMEM;
+	err = cover(front.front + bytes);
+	if (err)
+		return -ENOMEM;
 	mark_units(front.front, bytes, part);
 	front.front += bytes;
 	/* release: the tables' mappings and the units' parts come first */
 	__atomic_store_n(&tm_zone.len, front.front, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* Room for a step of a part: what is left of its chunk, that extended at the front, or a new one. */
+static int make_room(enum tm_part part, size_t need)
+{
+	size_t have = front.chunk[part].end - front.chunk[part].at;
+	size_t from = front.front;
+	bool last = front.chunk[part].end == front.front && front.front != 0;
+	size_t more = last ? need - have : need;
+
+	if (have >= need)
+		return 0;
+	/* near the end of the zone, or of what an address limit allows, no more than is needed */
+	if (reserve(tm_bits_max(more, CHUNK_BYTES), TM_PART_NONE) && reserve(more, TM_PART_NONE))
+		return -ENOMEM;
+	if (!last)
+		front.chunk[part].at = from;
+	front.chunk[part].end = front.front;
+	return 0;
 }
 
 /* Somebody else's mapping is in the way: give those addresses up, more at every collision. */
-static int skip(size_t *step)
+static void skip(enum tm_part part, size_t *step)
 {
-	size_t bytes = tm_bits_min(*step, tm_zone.limit - front.front);
+	size_t bytes = tm_bits_min(*step, front.chunk[part].end - front.chunk[part].at);
 
 	*step *= 2;
-	if (!bytes || cover(front.front + bytes))
-		return -ENOMEM;
-	advance(bytes, TM_PART_FOREIGN);
-	return 0;
+	mark_units(front.chunk[part].at, bytes, TM_PART_FOREIGN);
+	front.chunk[part].at += bytes;
 }
 
 static size_t step_locked(enum tm_part part, size_t need, size_t want, uint32_t *ret_page)
@@ -241,28 +287,26 @@ static size_t step_locked(enum tm_part part, size_t need, size_t want, uint32_t 
 	size_t step = TM_UNIT_BYTES;
 
 	for (;;) {
-		size_t room = tm_zone.limit - front.front;
+		size_t at;
 		int err;
 
-		if (room < need)
+		if (make_room(part, need))
 			return 0;
-		bytes = tm_bits_min(bytes, room);
-		err = cover(front.front + bytes);
-		if (!err)
-			err = tm_zone.os->map_at((void *)(tm_zone.base + front.front), bytes,
-						 ZONE_PROT);
+		at = front.chunk[part].at;
+		bytes = tm_bits_min(bytes, front.chunk[part].end - at);
+		err = tm_zone.os->map_at((void *)(tm_zone.base + at), bytes, ZONE_PROT);
 		if (!err)
 			break;
-		if (bytes > need) {
-			bytes = tm_bits_align_up(bytes / 2, TM_UNIT_BYTES);
-			if (bytes < need)
-				bytes = need;
-		} else if (err != -EEXIST || skip(&step)) {
+		if (bytes > need)
+			bytes = tm_bits_max(tm_bits_align_up(bytes / 2, TM_UNIT_BYTES), need);
+		else if (err == -EEXIST)
+			skip(part, &step);
+		else
 			return 0;
-		}
 	}
-	*ret_page = (uint32_t)(front.front >> TM_PAGE_SHIFT);
-	advance(bytes, (uint8_t)part);
+	*ret_page = (uint32_t)(front.chunk[part].at >> TM_PAGE_SHIFT);
+	mark_units(front.chunk[part].at, bytes, (uint8_t)part);
+	front.chunk[part].at += bytes;
 	return bytes;
 }
 
@@ -271,10 +315,22 @@ size_t tm_zone_step(enum tm_part part, size_t need_bytes, size_t want_bytes, uin
 	size_t bytes;
 
 	front_lock();
-	bytes = step_locked(part, need_bytes, want_bytes < need_bytes ? need_bytes : want_bytes,
-			    ret_page);
+	bytes = step_locked(part, need_bytes, tm_bits_max(need_bytes, want_bytes), ret_page);
 	tm_lock_release(&front.lock);
 	return bytes;
+}
+
+uint32_t tm_zone_next(enum tm_part part)
+{
+	return (uint32_t)(front.chunk[part].at >> TM_PAGE_SHIFT);
+}
+
+void tm_zone_forsake(enum tm_part part)
+{
+	front_lock();
+	front.chunk[part].at = 0;
+	front.chunk[part].end = 0;
+	tm_lock_release(&front.lock);
 }
 
 size_t tm_zone_reserve(enum tm_part part, size_t bytes, uint32_t *ret_page)
@@ -282,9 +338,8 @@ size_t tm_zone_reserve(enum tm_part part, size_t bytes, uint32_t *ret_page)
 	size_t got = 0;
 
 	front_lock();
-	if (bytes <= tm_zone.limit - front.front && cover(front.front + bytes) == 0) {
-		*ret_page = (uint32_t)(front.front >> TM_PAGE_SHIFT);
-		advance(bytes, (uint8_t)part);
+	if (reserve(bytes, (uint8_t)part) == 0) {
+		*ret_page = (uint32_t)((front.front - bytes) >> TM_PAGE_SHIFT);
 		got = bytes;
 	}
 	tm_lock_release(&front.lock);
@@ -344,9 +399,10 @@ const char *tm_zone_check(void)
 	for (size_t i = 0; i < len >> TM_UNIT_SHIFT; i++) {
 		const struct tm_unit *u = &tm_zone.units[i];
 
-		if (u->part >= TM_PART_COUNT && u->part != TM_PART_FOREIGN)
+		if (u->part >= TM_PART_COUNT && u->part != TM_PART_FOREIGN &&
+		    u->part != TM_PART_NONE)
 			return "zone: a unit below the front belongs to a part";
-		if (u->part == TM_PART_FOREIGN && u->used)
+		if (u->part >= TM_PART_COUNT && u->used)
 			return "zone: skipped units hold nothing";
 	}
 	return NULL;

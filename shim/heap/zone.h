@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * zone: the window of addresses in which everything lives that this library hands out. Nothing is
- * mapped in it at first; it grows linearly at a front, in whole 2 MiB units that are given to parts.
+ * mapped in it at first; addresses are set aside linearly at a front, 1 GiB or more for a part at a
+ * time, and mapped within that in steps of whole 2 MiB units.
  * Apart from it, below its base, lie three flat tables that are mapped as the front advances:
  * granules (the page map), page tags (extent.c) and units.
  *
@@ -23,7 +24,7 @@ enum tm_part {
 	TM_PART_GROW,  /* blocks that realloc grew past 1 MiB */
 	TM_PART_COUNT,
 	TM_PART_FOREIGN = 254, /* skipped: somebody else's mapping, or lost */
-	TM_PART_NONE = 255,
+	TM_PART_NONE = 255,    /* set aside, not mapped yet */
 };
 
 enum tm_unit_flag {
@@ -98,6 +99,12 @@ void tm_zone_clear(void);
  * multiples of 2 MiB). Returns its length and start, or 0. The caller holds the part's lock.
  */
 size_t tm_zone_step(enum tm_part part, size_t need_bytes, size_t want_bytes, uint32_t *ret_page);
+
+/* Where the part's next step would begin if there is room; the caller holds the part's lock. */
+uint32_t tm_zone_next(enum tm_part part);
+
+/* The part's next step begins at the front: nothing below is mapped for it any more. */
+void tm_zone_forsake(enum tm_part part);
 
 /* Set addresses aside at the front without mapping them; granule entries work. 0 on failure. */
 size_t tm_zone_reserve(enum tm_part part, size_t bytes, uint32_t *ret_page);

@@ -75,13 +75,16 @@ Test(extent, parts_never_join)
 	char *a, *b;
 
 	heap_fresh();
-	a = tm_extent_take(TM_PART_SPAN, 512, 16);
-	b = tm_extent_take(TM_PART_LARGE, 512, 1);
+	a = tm_extent_take(TM_PART_LARGE, 512, 512);
+	b = tm_extent_take(TM_PART_LARGE, 512, 512);
 	cr_assert_eq(a + TM_UNIT_BYTES, b);
-	tm_extent_give(TM_PART_SPAN, a, 512);
 	tm_extent_give(TM_PART_LARGE, b, 512);
+	cr_assert(tm_extent_hand_over(TM_PART_LARGE, TM_PART_SPAN, 16, 1));
 	heap_check();
-	cr_assert_neq(tm_extent_take(TM_PART_SPAN, 1024, 16), a);
+	tm_extent_give(TM_PART_LARGE, a, 512);
+	heap_check();
+	cr_assert_eq(tm_extent_take(TM_PART_SPAN, 512, 16), b);
+	tm_extent_give(TM_PART_SPAN, b, 512);
 	heap_check();
 }
 

@@ -35,8 +35,24 @@ Test(zone, knows_strangers_from_its_own)
 	cr_assert_not(tm_zone_contains(&on_stack));
 	cr_assert_not(tm_zone_contains(NULL));
 	cr_assert_not(tm_zone_contains((void *)(tm_zone.base - 1)));
-	cr_assert_not(tm_zone_contains((void *)(tm_zone.base + 2 * TM_UNIT_BYTES)));
+	cr_assert_not(tm_zone_contains((void *)(tm_zone.base + tm_zone.len)));
 	cr_assert_eq(tm_granule_owner(tm_zone_granule(tm_zone_page_addr(page))), TM_OWNER_NONE);
+	check();
+}
+
+Test(zone, steps_of_a_part_adjoin)
+{
+	uint32_t a, b, c;
+
+	heap_fresh();
+	cr_assert_eq(tm_zone_step(TM_PART_LARGE, 4 * MIB, 4 * MIB, &a), 4 * MIB);
+	cr_assert_eq(tm_zone_step(TM_PART_SPAN, 4 * MIB, 4 * MIB, &b), 4 * MIB);
+	cr_assert_eq(tm_zone_step(TM_PART_LARGE, 4 * MIB, 4 * MIB, &c), 4 * MIB);
+	cr_assert_eq(c, a + 4 * MIB / TM_PAGE_BYTES);
+	/* more than the part's share of addresses */
+	cr_assert_eq(tm_zone_step(TM_PART_LARGE, 3072 * MIB, 0, &c), 3072 * MIB);
+	cr_assert_eq(tm_zone_step(TM_PART_SPAN, 4 * MIB, 4 * MIB, &c), 4 * MIB);
+	cr_assert_eq(c, b + 4 * MIB / TM_PAGE_BYTES);
 	check();
 }
 
