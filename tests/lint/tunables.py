@@ -19,10 +19,8 @@ for name in files(".c", ".h", ".cpp", ".def", ".md", ".sh", ".py", ".1", ".3", "
     if name.startswith(GIVEN) or name == "shim/tiermalloc.h" or name.startswith("tests/lint/"):
         continue
     for number, line in enumerate(read(name).split("\n"), 1):
-        if "unknown variable" in line or "not a variable" in line:
-            continue
         for word in re.findall(r"\bTIERMALLOC_[A-Z][A-Z0-9_]*(?![A-Z0-9_{*])", line):
             seen += 1
-            if word not in known:
+            if word not in known and "NO_SUCH" not in word:
                 problems.append(f"{name}:{number}: '{word}' is in no table")
 finish(problems, seen, "uses")
