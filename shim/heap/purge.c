@@ -11,10 +11,19 @@
 #define AUTO_DECAY_MS 500u
 #define WINDOW_MAX 64u /* ticks remembered: decays up to 6.4 s count by their low-water mark */
 
+/* So much address space at the end of a part stays mapped although nothing of it is resident. */
+#define SPARE_ADDRESS_UNITS 16u
+
 /* One call to the kernel takes at most this: 8 units are about 100 us of huge pages. */
 #define RUN_UNITS_MAX 8u
 
-/* Partly used units: their idle granules are left alone while they sum up to less than this. */
+/*
+ * Idle granules of units that are in use: giving them splits huge pages, and they come back as 4 KiB
+ * pages at eight times the price. So they stay while they are few beside what is live; where nothing
+ * has happened for some decays, all but this go.
+ */
+#define SPARSE_SHARE 10u /* a tenth of live memory */
+#define SPARSE_DECAYS 4u
 #define SPARSE_KEEP_BYTES ((size_t)1 << 20)
 
 static struct {
@@ -241,6 +250,50 @@ static void forget_purged(enum tm_part part, uint32_t units)
 	}
 }
 
+/* Free units at the end of what is mapped for the part that are certainly not resident. */
+static uint32_t clean_at_end(const struct tm_part_state *ps, uint32_t end)
+{
+	uint32_t n = 0;
+
+	while (end - n > ps->trusted / TM_UNIT_PAGES) {
+		const struct tm_unit *u = &tm_zone.units[end - n - 1];
+
+		if (u->part != ps - tm_parts || u->used || u->touched)
+			break;
+		n++;
+	}
+	return n;
+}
+
+/*
+ * Address space goes back too: it counts against address limits, and as memory where the kernel does
+ * not overcommit. Only from the end, so that no mapping is split.
+ */
+static size_t unmap_end(struct tm_part_state *ps, uint32_t keep_units)
+{
+	enum tm_part part = (enum tm_part)(ps - tm_parts);
+	uint32_t end = tm_zone_next(part) / TM_UNIT_PAGES;
+	uint32_t units = clean_at_end(ps, end);
+	struct piece piece = {(end - units) * TM_UNIT_PAGES, units * TM_UNIT_PAGES};
+	uint32_t run, run_pages;
+	int err;
+
+	if (units <= keep_units)
+		return 0;
+	tm_extent_carve(ps, tm_extent_run_start(ps, piece.page), piece.page, piece.pages);
+	mark_cut(ps, piece);
+	tm_extent_unlock(ps);
+	err = tm_zone_retreat(part, piece.page, piece.pages);
+	(void)tm_extent_lock(part);
+	if (err) {
+		tm_extent_join(ps, piece.page, piece.pages, &run, &run_pages);
+		tm_unit_give(ps, piece.page, piece.pages, run, run_pages);
+		return 0;
+	}
+	ps->mapped_pages -= piece.pages;
+	return (size_t)piece.pages << TM_PAGE_SHIFT;
+}
+
 /* Bytes that later ticks may still give back. */
 static size_t tick_part(enum tm_part part)
 {
@@ -250,6 +303,7 @@ static size_t tick_part(enum tm_part part)
 	uint32_t keep = (uint32_t)tm_bits_min(policy->keep_bytes >> TM_UNIT_SHIFT, UINT32_MAX);
 	uint32_t units = surplus(part, ps->whole_low, ticks);
 	size_t left = 0;
+	size_t live, keep_sparse;
 
 	ps->tick++;
 	ps->whole_low = ps->whole.count;
@@ -258,7 +312,11 @@ static size_t tick_part(enum tm_part part)
 		(void)purge_whole(ps, units);
 		forget_purged(part, units);
 	}
-	(void)purge_sparse(ps, ticks, tm_bits_min(policy->keep_bytes, SPARSE_KEEP_BYTES));
+	live = (size_t)(ps->mapped_pages - ps->free_pages) << TM_PAGE_SHIFT;
+	keep_sparse = tm_bits_min(policy->keep_bytes, SPARSE_KEEP_BYTES);
+	(void)purge_sparse(ps, ticks, tm_bits_max(keep_sparse, live / SPARSE_SHARE));
+	(void)purge_sparse(ps, ticks * SPARSE_DECAYS, keep_sparse);
+	(void)unmap_end(ps, SPARE_ADDRESS_UNITS);
 	if (ps->whole.count > keep)
 		left += (size_t)(ps->whole.count - keep) << TM_UNIT_SHIFT;
 	if ((size_t)ps->sparse_granules << TM_GRANULE_SHIFT > SPARSE_KEEP_BYTES)
@@ -310,6 +368,7 @@ static size_t purge_all(enum tm_part part)
 	bytes = purge_whole(ps, UINT32_MAX);
 	ps->tick++;
 	bytes += purge_sparse(ps, 1, 0);
+	(void)unmap_end(ps, 0);
 	tm_extent_unlock(ps);
 	return bytes;
 }
@@ -326,6 +385,7 @@ size_t tm_purge_now(void)
 
 bool tm_purge_rescue(enum tm_part part, size_t pages, size_t align_pages)
 {
+	/* what is unmapped at the ends of parts may be enough, where addresses are limited */
 	size_t bytes = tm_purge_now();
 
 	for (int i = 0; i < TM_PART_COUNT; i++)

@@ -161,18 +161,19 @@ void tm_unit_give(struct tm_part_state *ps, uint32_t page, uint32_t pages, uint3
 		first += TM_GRANULE_PAGES;
 	if (last > run + run_pages)
 		last -= TM_GRANULE_PAGES;
+	/* downwards, so that the lowest count as the youngest: they are wanted first and go last */
 	while (first < last) {
-		uint32_t at = first / TM_UNIT_PAGES;
+		uint32_t at = (last - 1) / TM_UNIT_PAGES;
 		struct tm_unit *u = &tm_zone.units[at];
 		uint32_t base = at * TM_UNIT_PAGES;
-		uint32_t to = last - base < TM_UNIT_PAGES ? last - base : TM_UNIT_PAGES;
+		uint32_t from = first > base ? first - base : 0;
 
 		tm_unit_unlist(ps, at);
-		u->used &= ~granule_mask((first - base) / TM_GRANULE_PAGES, to / TM_GRANULE_PAGES);
+		u->used &= ~granule_mask(from / TM_GRANULE_PAGES, (last - base) / TM_GRANULE_PAGES);
 		/* every block of it has been cleansed as it was given */
 		if (u->used == 0)
 			u->tainted = 0;
 		tm_unit_enlist(ps, at);
-		first = base + TM_UNIT_PAGES;
+		last = base + from;
 	}
 }

@@ -306,7 +306,7 @@ static size_t step_locked(enum tm_part part, size_t need, size_t want, uint32_t 
 	}
 	*ret_page = (uint32_t)(front.chunk[part].at >> TM_PAGE_SHIFT);
 	mark_units(front.chunk[part].at, bytes, (uint8_t)part);
-	front.chunk[part].at += bytes;
+	__atomic_store_n(&front.chunk[part].at, front.chunk[part].at + bytes, __ATOMIC_RELAXED);
 	return bytes;
 }
 
@@ -320,9 +320,30 @@ size_t tm_zone_step(enum tm_part part, size_t need_bytes, size_t want_bytes, uin
 	return bytes;
 }
 
+int tm_zone_retreat(enum tm_part part, uint32_t page, size_t pages)
+{
+	size_t from = (size_t)page << TM_PAGE_SHIFT;
+	size_t bytes = pages << TM_PAGE_SHIFT;
+	int err = -EBUSY;
+
+	front_lock();
+	if (front.chunk[part].at == from + bytes)
+		err = tm_zone.os->unmap((void *)(tm_zone.base + from), bytes);
+	if (!err) {
+		__builtin_memset(tm_zone.units + (from >> TM_UNIT_SHIFT), 0,
+				 (bytes >> TM_UNIT_SHIFT) * sizeof(struct tm_unit));
+		mark_units(from, bytes, TM_PART_NONE);
+		__atomic_store_n(&front.chunk[part].at, from, __ATOMIC_RELAXED);
+	}
+	tm_lock_release(&front.lock);
+	return err;
+}
+
 uint32_t tm_zone_next(enum tm_part part)
 {
-	return (uint32_t)(front.chunk[part].at >> TM_PAGE_SHIFT);
+	/* relaxed: only a retreat moves it without the part's lock, and what it moves is cut out */
+	return (uint32_t)(__atomic_load_n(&front.chunk[part].at, __ATOMIC_RELAXED) >>
+			  TM_PAGE_SHIFT);
 }
 
 void tm_zone_forsake(enum tm_part part)

@@ -100,6 +100,13 @@ void tm_zone_clear(void);
  */
 size_t tm_zone_step(enum tm_part part, size_t need_bytes, size_t want_bytes, uint32_t *ret_page);
 
+/*
+ * Unmap the last pages of what was mapped for the part, whole units that nobody uses and that the
+ * caller has cut out of the free memory; the next step maps them again. 0, -EBUSY when they are not
+ * the last any more, or -errno.
+ */
+int tm_zone_retreat(enum tm_part part, uint32_t page, size_t pages);
+
 /* Where the part's next step would begin if there is room; the caller holds the part's lock. */
 uint32_t tm_zone_next(enum tm_part part);
 
