@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+H84, interface.md 2: an unknown TIERMALLOC_ name or a bad value costs one line on stderr that names
+the variable and the value; the program runs on with its own status. Foreign variables are never
+an error. Random bytes in any variable neither end the program nor flood stderr.
+Failure: abort, silence, or more lines than variables.
+"""
+import os
+import random
+import subprocess
+import sys
+
+LIB = os.environ["TM_LIB"]
+CLOSED = ["TIERMALLOC", "TIERMALLOC_HUGE", "TIERMALLOC_GIVEBACK", "TIERMALLOC_SOURCE_DROP", "TIERMALLOC_GUARD",
+          "TIERMALLOC_ON_ERROR", "TIERMALLOC_ALIGN", "TIERMALLOC_LEDGER", "TIERMALLOC_REPORT",
+          "TIERMALLOC_LEAK_WINDOW_MS", "TIERMALLOC_CUDA", "TIERMALLOC_THREAD", "TIERMALLOC_LOG",
+          "TIERMALLOC_FILL", "TIERMALLOC_POOLS", "TIERMALLOC_PERSISTENT_MAX", "TIERMALLOC_SESSION_KEEP",
+          "TIERMALLOC_TEMPORARY_DECAY", "TIERMALLOC_NUMA"]
+OPEN = ["TIERMALLOC_RULES", "TIERMALLOC_PROFILE", "TIERMALLOC_DIR", "TIERMALLOC_REPORT_FILE", "TIERMALLOC_TARGET",
+        "TIERMALLOC_TRACE", "TIERMALLOC_DEEPBIND", "TIERMALLOC_CONF", "TIERMALLOC_CUDA_POOL",
+        "TIERMALLOC_CUDA_KEEP", "TIERMALLOC_CUDA_FREE_SYNC", "TIERMALLOC_CUDA_HOST_POOL"]
+FOREIGN = {"MALLOC_CONF": "dirty_decay_ms:banana", "MALLOC_ARENA_MAX": "-7", "MALLOC_TRIM_THRESHOLD_": "x",
+           "TCMALLOC_RELEASE_RATE": "quick", "MIMALLOC_SHOW_STATS": "1", "GLIBC_TUNABLES": "glibc.malloc.check=3",
+           "MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "85", "MALLOC_TOP_PAD_": "999999999999999999999"}
+bad = 0
+
+
+def run(env, command=("/bin/sh", "-c", "exit 5")):
+    base = {k: v for k, v in os.environb.items() if not k.startswith(b"TIERMALLOC")}
+    base.update({os.fsencode(k): os.fsencode(v) for k, v in env.items()})
+    base[b"LD_PRELOAD"] = os.fsencode(LIB)
+    return subprocess.run(command, env=base, capture_output=True, timeout=30)
+
+
+def wrong(text):
+    global bad
+    bad += 1
+    if bad <= 20:
+        print("wrong: " + text)
+
+
+def expect_one_line(name, value, shown=None):
+    # exec'd directly: a shell and its children would say it once each
+    r = run({name: value}, ("/bin/echo", "here"))
+    lines = r.stderr.splitlines()
+    ours = [line for line in lines if line.startswith(b"tiermalloc: ")]
+    key = os.fsencode(shown or name)
+    if r.returncode != 0 or r.stdout != b"here\n":
+        wrong(f"{name}={value!r:.60}: status {r.returncode}, {r.stdout!r}")
+    elif len(lines) != 1 or len(ours) != 1 or key not in lines[0]:
+        wrong(f"{name}={value!r:.60}: stderr is {r.stderr[:300]!r}")
+    elif shown is None and len(value) < 40 and os.fsencode(value) not in lines[0]:
+        wrong(f"{name}={value!r}: the line does not quote it: {lines[0]!r}")
+
+
+def main():
+    clean = run({}, ("/bin/echo", "here"))
+    if clean.returncode or clean.stderr:
+        wrong(f"no variable: status {clean.returncode}, stderr {clean.stderr!r}")
+    for name in CLOSED:
+        for value in ["banana", "-12Q", "99999999999999999999999999", "x" * 5000]:
+            expect_one_line(name, value)
+    for name in ["TIERMALLOC_NO_SUCH", "TIERMALLOC_REPROT", "TIERMALLOC_"]:
+        expect_one_line(name, "1")
+    expect_one_line("TIERMALLOC_CONF", "nonsense=1", "nonsense")
+    expect_one_line("TIERMALLOC_CONF", "huge=purple", "purple")
+    for value in ["huge=never:giveback=eager", "target=a\\:b\\\\c", ""]:
+        r = run({"TIERMALLOC_CONF": value}, ("/bin/echo", "here"))
+        if r.returncode or r.stderr:
+            wrong(f"TIERMALLOC_CONF={value!r}: status {r.returncode}, stderr {r.stderr!r}")
+    for name, value in FOREIGN.items():
+        r = run({name: value})
+        if r.returncode != 5 or len(r.stderr.splitlines()) > 1:
+            wrong(f"{name}={value}: status {r.returncode}, stderr {r.stderr!r}")
+    rng = random.Random(84)
+    for i in range(150):
+        env = {}
+        for name in rng.sample(CLOSED + OPEN, rng.randint(1, 6)):
+            size = rng.choice([0, 1, 7, 40, 3000])
+            env[name] = bytes(rng.randrange(1, 256) for _ in range(size))
+        env = {k: os.fsdecode(v) for k, v in env.items()}
+        r = run(env, ("/bin/echo", "here"))
+        limit = sum(1 + v.count(":") + v.count(";") + v.count("\n") for v in env.values())
+        if r.returncode != 0 or r.stdout != b"here\n":
+            wrong(f"fuzz {i}: status {r.returncode}, env {env!r:.300}")
+        ours = [line for line in r.stderr.split(b"\n") if line.startswith(b"tiermalloc: ")]
+        # a report was asked for by chance: its lines are no complaints
+        if len(ours) > limit and "exit" not in env.get("TIERMALLOC_REPORT", ""):
+            wrong(f"fuzz {i}: {len(ours)} lines for {len(env)} variables: {r.stderr[:400]!r}")
+    print(f"{bad} wrong")
+    return 1 if bad else 0
+
+
+sys.exit(main())
