@@ -108,7 +108,7 @@ TM_EXPORT int tiermalloc_stats(struct tiermalloc_stats *stats)
 		return -EINVAL;
 	if (!serves())
 		return -ENOSYS;
-	rc = tm_account_snapshot(&s);
+	rc = tm_report_snapshot(&s);
 	if (rc != 0)
 		return rc;
 	bytes = stats->struct_bytes < sizeof(full) ? stats->struct_bytes : sizeof(full);

@@ -140,7 +140,7 @@ void *tm_family_reallocarray(void *p, size_t n, size_t size)
 static void snapshot(struct tm_snapshot *s)
 {
 	*s = (struct tm_snapshot){0};
-	if (tm_boot() && tm_root.server == TM_SERVER_ENGINE && tm_account_snapshot(s) != 0)
+	if (tm_boot() && tm_root.server == TM_SERVER_ENGINE && tm_report_snapshot(s) != 0)
 		*s = (struct tm_snapshot){0};
 }
 

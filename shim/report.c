@@ -2,6 +2,7 @@
 #include "shim/report.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdatomic.h>
 
 #include "shim/base/fmt.h"
@@ -17,6 +18,19 @@
 static _Atomic uint32_t done;      /* the report of this process was written, or is being written */
 static _Atomic int main_ended_pid; /* which process the figures below are of; 0: none */
 static struct tm_snapshot main_ended; /* when main returned or exit was called */
+
+/* --- figures ---------------------------------------------------------------------------------- */
+
+int tm_report_snapshot(struct tm_snapshot *ret_snapshot)
+{
+	const uint64_t all = UINT64_MAX;
+	uint64_t old = 0;
+	int rc;
+	tm_sys_sigprocmask(SIG_BLOCK, &all, &old);
+	rc = tm_account_snapshot(ret_snapshot);
+	tm_sys_sigprocmask(SIG_SETMASK, &old, NULL);
+	return rc;
+}
 
 /* --- resident pages --------------------------------------------------------------------------- */
 
@@ -213,8 +227,10 @@ static void add_report(struct tm_fmt_out *out)
 		tm_fmt_add(out, "  passive: %s\n", why[tm_root.passive_reason]);
 		return;
 	}
-	if (tm_account_snapshot(&s) != 0)
+	if (tm_report_snapshot(&s) != 0) {
+		tm_fmt_add(out, "  no figures: the program ended inside an allocation\n");
 		return;
+	}
 	add_table(out, &s);
 	if (atomic_load_explicit(&main_ended_pid, memory_order_acquire) == pid &&
 	    main_ended.blocks != s.blocks)
@@ -325,7 +341,7 @@ void tm_report_main_ended(void)
 {
 	if (!is_wanted() || atomic_load_explicit(&main_ended_pid, memory_order_acquire) != 0)
 		return;
-	if (tm_root.server == TM_SERVER_ENGINE && tm_account_snapshot(&main_ended) == 0)
+	if (tm_root.server == TM_SERVER_ENGINE && tm_report_snapshot(&main_ended) == 0)
 		atomic_store_explicit(&main_ended_pid, tm_sys_getpid(), memory_order_release);
 }
 
@@ -338,6 +354,6 @@ void tm_report_at_exit(void)
 		return;
 	if (tm_root.options.report_file != NULL && tm_root.options.report_file[0] != '\0')
 		write_to_file(tm_root.options.report_file);
-	else
+	else if (tm_msg_has_stderr())
 		tm_report_write(2);
 }

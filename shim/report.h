@@ -40,8 +40,17 @@ struct tm_snapshot {
 	struct tm_snapshot_part part[TM_SNAPSHOT_PARTS];
 };
 
-/* Supplied by the engine; takes its locks one at a time, allocates nothing. 0 or -errno. */
+/*
+ * Supplied by the engine; takes its locks one at a time, allocates nothing. 0 or -errno; -EDEADLK where
+ * the caller, a signal handler, interrupted the engine and might wait for its own thread's lock.
+ */
 int tm_account_snapshot(struct tm_snapshot *ret_snapshot);
+
+/*
+ * The same from anywhere in the program. Signals are blocked meanwhile: a handler that calls exit
+ * would come back here (H19).
+ */
+int tm_report_snapshot(struct tm_snapshot *ret_snapshot);
 
 /* Pages of a range as the kernel counts them. */
 struct tm_report_resident {

@@ -2,7 +2,6 @@
 #include "shim/heap/extent.h"
 
 #include "shim/base/bits.h"
-#include "shim/heap/heap.h"
 #include "shim/heap/part.h"
 #include "shim/heap/purge.h"
 
@@ -48,6 +47,12 @@ static TM_COLD void part_init(struct tm_part_state *ps)
 	part_reset(ps);
 	ps->lock.rank = TM_RANK_EXTENT;
 	tm_lock_register(&ps->lock);
+}
+
+void tm_extent_init(void)
+{
+	for (unsigned part = 0; part < TM_PART_COUNT; part++)
+		tm_extent_unlock(tm_extent_lock((enum tm_part)part));
 }
 
 /*
@@ -250,12 +255,9 @@ static bool find(const struct tm_part_state *ps, uint32_t pages, uint32_t align,
 
 static void advise(enum tm_part part, uint32_t page, size_t bytes, size_t part_bytes)
 {
-	size_t from = HUGE_FROM_LARGE_BYTES;
+	size_t from = part == TM_PART_SPAN ? HUGE_FROM_SPAN_BYTES : HUGE_FROM_LARGE_BYTES;
 	void *addr = tm_zone_page_addr(page);
 
-	/* Each heap has partly used spans of many classes: dense means dense for all of them. */
-	if (part == TM_PART_SPAN)
-		from = HUGE_FROM_SPAN_BYTES * tm_bits_max(tm_heap_count(), 1);
 	if (tm_zone.huge == TM_THP_NEVER)
 		return;
 	if (part_bytes >= from) {

@@ -34,6 +34,12 @@ struct tm_part_stats {
 };
 
 /*
+ * At boot, after the zone: every part's lock joins the fork walk. Later, the first user of a part
+ * could be another library's fork handler, and wait for the walk that it runs in.
+ */
+void tm_extent_init(void);
+
+/*
  * Take pages of memory, aligned to align_pages (a power of two), lowest address preferred. NULL when
  * no memory can be had. Contents: whatever was there.
  */

@@ -52,7 +52,7 @@ bool tm_msg_wants(enum tm_msg_level level)
 	return level == TM_MSG_ERROR || (mask & (unsigned int)level) != 0;
 }
 
-static bool may_write(void)
+bool tm_msg_has_stderr(void)
 {
 	struct stat st;
 
@@ -111,7 +111,7 @@ void tm_msg(enum tm_msg_level level, const char *format, ...)
 	unsigned int left_out;
 	va_list args;
 
-	if (!tm_msg_wants(level) || !may_write())
+	if (!tm_msg_wants(level) || !tm_msg_has_stderr())
 		return;
 	if (level != TM_MSG_ERROR && !within_rate())
 		return;

@@ -38,6 +38,9 @@ bool tm_msg_wants(enum tm_msg_level level);
 /* Without "tiermalloc: " and newline; see fmt.h for what a format may hold. */
 void tm_msg(enum tm_msg_level level, const char *format, ...) TM_PRINTF(2, 3);
 
+/* Whether descriptor 2 is still the one to speak on, as said above. */
+bool tm_msg_has_stderr(void);
+
 /* Writes a text to a descriptor, whole; 0 or -errno. For reports. */
 int tm_msg_write(int fd, const char *text, size_t len);
 
