@@ -33,12 +33,14 @@ struct yi_kernels {
 	yi_dot_fn *dot[YI_TYPE_LIMIT];
 	yi_dot_rows_fn *dot_rows[YI_TYPE_LIMIT]; /* NULL: none better than dot */
 	yi_quant_fn *quant[YI_TYPE_LIMIT];       /* by activation type */
+	uint32_t packed_bytes[YI_TYPE_LIMIT];    /* of a block of activations; 0: as in files */
 	yi_scores_fn *scores_f16;                /* NULL: attention's own loop */
 	yi_mix_fn *mix_f16;
 };
 
 extern const struct yi_kernels yi_dot_reference;
-/* The fastest set this CPU runs; the reference where nothing better exists. */
+/* The fastest set with the reference's bits that this CPU runs, and the fastest of all. */
+const struct yi_kernels *yi_dot_exact(void);
 const struct yi_kernels *yi_dot_fastest(void);
 
 #endif

@@ -47,7 +47,7 @@ struct yi_forward *yi_forward_create(const struct yi_model *model, struct yi_wor
 		return NULL;
 	forward->model = model;
 	forward->workers = workers;
-	forward->kernels = exactness == YI_EXACT ? &yi_dot_reference : yi_dot_fastest();
+	forward->kernels = exactness == YI_EXACT ? yi_dot_exact() : yi_dot_fastest();
 	return forward;
 }
 

@@ -5,7 +5,18 @@
 YI_CFLAGS = $(AM_CFLAGS) -O3 -ffp-contract=off -fno-math-errno
 bin_PROGRAMS += yi-coder-run
 yi_coder_run_CFLAGS = $(YI_CFLAGS)
-yi_coder_run_LDADD = -lm -lpthread
+yi_coder_run_LDADD =
+if ARCH_X86_64
+noinst_LIBRARIES += libyiv3.a
+libyiv3_a_CFLAGS = $(YI_CFLAGS) -mavx2 -mfma -mf16c -mbmi2
+libyiv3_a_SOURCES = \
+	%reldir%/dot_v3.c \
+	%reldir%/dot_v3.h \
+	%reldir%/dot_v3_acts.c \
+	%reldir%/dot_v3_k.c
+yi_coder_run_LDADD += libyiv3.a
+endif
+yi_coder_run_LDADD += -lm -lpthread
 yi_coder_run_SOURCES = \
 	%reldir%/attention.c \
 	%reldir%/attention.h \

@@ -88,6 +88,7 @@ static int pack(struct job *job, uint32_t product)
 {
 	const enum yi_type type = yi_type_find(job->products[product].tensor->type)->vec;
 	const struct yi_type_traits *traits = yi_type_find(type);
+	uint32_t block_bytes = traits->block_bytes;
 	struct packed *packed;
 
 	for (uint32_t p = 0; p < job->n_packed; p++) {
@@ -98,7 +99,9 @@ static int pack(struct job *job, uint32_t product)
 	}
 	packed = &job->packed[job->n_packed];
 	packed->type = type;
-	packed->row_bytes = (size_t)job->n_in / traits->block * traits->block_bytes;
+	if (job->kernels->packed_bytes[type])
+		block_bytes = job->kernels->packed_bytes[type];
+	packed->row_bytes = (size_t)job->n_in / traits->block * block_bytes;
 	packed->data = yi_mem_array(YI_MEM_ACTIVATIONS, job->n, packed->row_bytes);
 	job->of_product[product] = job->n_packed++;
 	return packed->data ? 0 : -ENOMEM;

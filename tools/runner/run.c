@@ -19,6 +19,8 @@
 
 /* Prompt tokens evaluated at once. */
 #define PREFILL 256
+/* The same where every row of logits is kept. */
+#define PREFILL_LOGITS 32
 
 struct run {
 	struct yi_options options;
@@ -30,7 +32,7 @@ struct run {
 	struct yi_kv *kv;
 	struct yi_sampler *sampler;
 	struct yi_ids ids; /* the prompt, then what was drawn */
-	float *logits;     /* one row, or PREFILL rows where all are wanted */
+	float *logits;     /* one row, or PREFILL_LOGITS rows where all are wanted */
 	FILE *logits_out;
 	struct yi_stats stats;
 };
@@ -149,13 +151,14 @@ static int eval(struct run *run, const uint32_t *ids, uint32_t n)
 static int prefill(struct run *run, const float **ret_last)
 {
 	const double start = yi_stats_now_s();
+	const uint32_t most = run->logits_out ? PREFILL_LOGITS : PREFILL;
 	uint32_t done = yi_kv_len(run->kv), n = 0;
 
 	while (done < run->ids.count) {
 		const size_t left = run->ids.count - done;
 		int error;
 
-		n = left < PREFILL ? (uint32_t)left : PREFILL;
+		n = left < most ? (uint32_t)left : most;
 		error = eval(run, run->ids.ids + done, n);
 		if (error)
 			return error;
@@ -187,7 +190,7 @@ static int generate(struct run *run, const float *logits)
 	uint32_t id;
 
 	for (uint32_t n = 0; n < run->options.n; n++) {
-		double now;
+		double now, cpu;
 		int error = yi_sampler_draw(run->sampler, logits, &id);
 
 		if (error)
@@ -208,9 +211,11 @@ static int generate(struct run *run, const float *logits)
 		last = now;
 		if (error || n + 1 == run->options.n)
 			break;
+		cpu = yi_stats_cpu_s();
 		error = eval(run, &id, 1);
 		if (error)
 			return error;
+		yi_samples_add(&run->stats.token_cpu_ms, (yi_stats_cpu_s() - cpu) * 1e3);
 		logits = run->logits;
 	}
 	run->stats.decode_s = yi_stats_now_s() - start;
@@ -297,7 +302,7 @@ static int prepare(struct run *run)
 {
 	struct yi_options *options = &run->options;
 	const struct yi_hparams *hp = &run->model->hp;
-	const uint32_t rows = options->logits ? PREFILL : 1;
+	const uint32_t rows = options->logits ? PREFILL_LOGITS : 1;
 	int error = read_ids(run);
 
 	if (error)

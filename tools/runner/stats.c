@@ -63,6 +63,14 @@ double yi_stats_now_s(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+double yi_stats_cpu_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
 /* A "Name:  123 kB" line of /proc/self/status in bytes; 0 if there is none. */
 static uint64_t status_bytes(const char *name)
 {
@@ -87,9 +95,10 @@ static double cpu_s(const struct rusage *usage)
 
 static void write_quantiles(FILE *out, const char *name, struct yi_samples *samples)
 {
-	fprintf(out, "  \"%s\": {\"p50\": %.3f, \"p90\": %.3f, \"p99\": %.3f, \"p999\": %.3f, "
+	fprintf(out, "  \"%s\": {\"min\": %.3f, \"p50\": %.3f, \"p90\": %.3f, \"p99\": %.3f, \"p999\": %.3f, "
 		     "\"max\": %.3f},\n",
-		name, yi_samples_quantile(samples, .5), yi_samples_quantile(samples, .9),
+		name, yi_samples_quantile(samples, 0), yi_samples_quantile(samples, .5),
+		yi_samples_quantile(samples, .9),
 		yi_samples_quantile(samples, .99), yi_samples_quantile(samples, .999),
 		yi_samples_quantile(samples, 1));
 }
@@ -135,6 +144,7 @@ int yi_stats_write(struct yi_stats *stats, const char *path, void (*more)(FILE *
 		per_second(stats->generated_tokens, stats->decode_s));
 	write_quantiles(out, "latency_ms", &stats->latency_ms);
 	write_quantiles(out, "first_token_ms", &stats->first_token_ms);
+	write_quantiles(out, "token_cpu_ms", &stats->token_cpu_ms);
 	fprintf(out,
 		"  \"peak_rss_bytes\": %llu,\n  \"peak_vsz_bytes\": %llu,\n"
 		"  \"minor_faults\": %ld,\n  \"major_faults\": %ld,\n  \"cpu_s\": %.3f,\n",
@@ -219,5 +229,6 @@ void yi_stats_clear(struct yi_stats *stats)
 {
 	yi_samples_clear(&stats->latency_ms);
 	yi_samples_clear(&stats->first_token_ms);
+	yi_samples_clear(&stats->token_cpu_ms);
 	memset(stats, 0, sizeof(*stats));
 }

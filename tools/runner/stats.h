@@ -22,6 +22,7 @@ struct yi_stats {
 	double prefill_s, decode_s; /* time spent, for tokens per second */
 	struct yi_samples latency_ms;     /* one per generated token */
 	struct yi_samples first_token_ms; /* one per session */
+	struct yi_samples token_cpu_ms;   /* processor time of the process, one per decoding step */
 	uint64_t sessions_started, sessions_finished, sessions_failed;
 	uint64_t kv_bytes_per_token;
 	uint64_t weight_bytes, mapped_bytes; /* parameters; of them mapped, not allocated */
@@ -36,6 +37,7 @@ double yi_samples_quantile(struct yi_samples *samples, double fraction);
 void yi_samples_clear(struct yi_samples *samples);
 
 double yi_stats_now_s(void); /* monotonic */
+double yi_stats_cpu_s(void); /* of all threads */
 /* The JSON object of --stats; members the caller adds are written by `more` before the end. */
 int yi_stats_write(struct yi_stats *stats, const char *path, void (*more)(FILE *, void *),
 		   void *arg);
