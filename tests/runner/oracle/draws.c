@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What llama.cpp's sampler chain draws: draws LOGITS N_VOCAB, where LOGITS holds rows of floats.
- * Each configuration of draws.h draws once from every row, in order, and prints the ids.
- * Compiled by draws.py twice: with ORACLE against the oracle package, without against the runner.
+ * Each configuration draws once from every row, in order, and prints the ids.
+ * Compiled by oracle_draws.sh twice: with ORACLE against the oracle package, without against the runner.
  */
 #include <stdio.h>
 #include <stdlib.h>

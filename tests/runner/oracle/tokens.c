@@ -2,7 +2,7 @@
 /*
  * What llama.cpp's tokenizer says: tokens MODEL TEXTS, where TEXTS holds texts separated by NUL.
  * One line of ids for each text and each of the four ways (plain, add_special, parse_special,
- * both), then a line "eog" with the tokens that end a generation.  Compiled by tokens.py against
+ * both), then a line "eog" with the tokens that end a generation.  Compiled by oracle_tokens.sh against
  * the header and libraries of the oracle package.
  */
 #include <llama.h>
@@ -19,7 +19,8 @@ static void quiet(enum ggml_log_level level, const char *text, void *arg)
 
 static void print_ids(const struct llama_vocab *vocab, const char *text, size_t len, int how)
 {
-	int32_t room = (int32_t)len + 16;
+	/* A byte that is no UTF-8 becomes a character of three. */
+	int32_t room = 3 * (int32_t)len + 16;
 	llama_token *ids = malloc((size_t)room * sizeof(*ids));
 	int32_t n = llama_tokenize(vocab, text, (int32_t)len, ids, room, (how & 1) != 0,
 				   (how & 2) != 0);
