@@ -27,7 +27,7 @@ static size_t draw(unsigned *seed, size_t below)
 static size_t chain(void)
 {
 	enum { STEPS = 400 };
-	static void *volatile pin[STEPS];
+	static void *pins[STEPS];
 	size_t size = 1 << 20;
 	char *p = filled(size);
 
@@ -35,8 +35,9 @@ static size_t chain(void)
 		size += size / 100;
 		p = realloc(p, size);
 		memset(p + size - size / 100, 1, size / 100);
-		pin[i] = filled(4096);
+		pins[i] = filled(4096);
 	}
+	claim(pins[STEPS - 1], "pins");
 	return size + STEPS * 4096;
 }
 

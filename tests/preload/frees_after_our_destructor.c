@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* preload: @ libstatic_holder.so */
-/* env: TIERMALLOC_REPORT=exit TIERMALLOC_REPORT_FILE=/dev/null */
+/* env: TIERMALLOC_REPORT=exit TIERMALLOC_REPORT_FILE=$TMPDIR/report */
 /*
  * H18, log 49: a static object of a library loaded before us frees in its destructor, exit
  * handlers allocate, and detached threads go on allocating while the process exits, with a

@@ -71,7 +71,7 @@ static void *grab(void *salt)
 	unsigned seed = (unsigned)(uintptr_t)salt;
 	size_t failed = 0;
 
-	for (int round = 0; round < 6; round++) {
+	for (int round = 0; round < 2; round++) {
 		for (unsigned i = 0; i < 20000; i++) {
 			size_t size = (i * seed * 2654435761u >> 12) % 9000 + 16;
 			block[i] = i % 4 ? malloc(size) : calloc(1, size);
