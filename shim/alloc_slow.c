@@ -146,7 +146,7 @@ static bool give_medium(void *p, struct tm_granule *g)
 	struct tm_slot *slot = p;
 	tm_entry8 *entry = NULL;
 
-	if (g->owner != (((const struct tm_heap *)word)->self | 1))
+	if (g->owner != (((const struct tm_heap *)word)->self | TM_OWNER_MEDIUM))
 		return false;
 	const struct tm_granule *head = tm_granule_at(g->head);
 	int32_t index = tm_span_index(head, p);
@@ -213,18 +213,45 @@ static void give_slot(void *p, struct tm_granule *g, struct tm_thread_heap held)
 	}
 }
 
+/*
+ * An address in the zone whose granule has no owner: inside a large block, the start of one that is
+ * free, or nothing of ours. Off the common path: the block's head may be thousands of granules back.
+ */
+static void free_unowned(void *p, struct tm_granule *g)
+{
+	uint32_t page = tm_zone_page(p);
+
+	if (tm_zone_page_addr(page) == p && g->large.page == page && g->kind == TM_SPAN_NONE &&
+	    g->large.pages != 0) {
+		tm_error_count(TM_ERROR_DOUBLE, p);
+		return;
+	}
+	for (struct tm_granule *head = g; head-- > tm_zone.granules;) {
+		uintptr_t owner = tm_granule_owner(head);
+
+		if (owner == TM_OWNER_NONE)
+			continue;
+		if (owner == TM_OWNER_LARGE && head->large.page + head->large.pages > page) {
+			tm_error_count(TM_ERROR_INTERIOR, p);
+			return;
+		}
+		break;
+	}
+	tm_foreign_free(p);
+}
+
 TM_NOINLINE void tm_alloc_free_slow(void *p, struct tm_granule *g)
 {
 	uintptr_t owner = tm_granule_owner(g);
 
-	if ((owner & 1) != 0 && give_medium(p, g))
+	if ((owner & TM_OWNER_BITS) == TM_OWNER_MEDIUM && give_medium(p, g))
 		return;
+	int saved = errno;
 	if (owner == TM_OWNER_NONE) {
-		tm_alloc_free_outside(
-			p); /* inside a block, freed, or a foreign mapping in the zone */
+		free_unowned(p, g);
+		errno = saved;
 		return;
 	}
-	int saved = errno;
 	struct tm_thread_heap held = tm_thread_enter();
 	if (owner == TM_OWNER_LARGE)
 		give_large(p, g, held);

@@ -117,13 +117,11 @@ static void count_granules(struct tm_snapshot *s)
 	}
 }
 
-int tm_account_snapshot(struct tm_snapshot *s)
+static void take_snapshot(struct tm_snapshot *s)
 {
 	static const char *const names[TM_PART_COUNT] = {"slots", "blocks", "growing"};
 	size_t meta_mapped, meta_used;
 
-	if (tm_zone.base == 0)
-		return -ENOSYS;
 	__builtin_memset(s, 0, sizeof(*s));
 	count_granules(s);
 	for (unsigned i = 0; i < TM_PART_COUNT; i++) {
@@ -143,5 +141,17 @@ int tm_account_snapshot(struct tm_snapshot *s)
 	s->meta_bytes = meta_mapped + tm_account_side_mapped();
 	s->zone_start = tm_zone.base;
 	s->zone_end = tm_zone.base + tm_zone.len;
+}
+
+int tm_account_snapshot(struct tm_snapshot *s)
+{
+	if (tm_zone.base == 0)
+		return -ENOSYS;
+	/* A signal handler that interrupted an allocation must not wait for its thread's own locks. */
+	struct tm_thread_heap held = tm_thread_enter();
+	if (held.hold == TM_THREAD_NONE)
+		return -EDEADLK;
+	take_snapshot(s);
+	tm_thread_leave(held);
 	return 0;
 }

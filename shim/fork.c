@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/fork.h"
 
-#include <pthread.h>
-
 #include "shim/base/attrs.h"
+#include "shim/elf.h"
 #include "shim/heap/heap.h"
 #include "shim/helper.h"
 #include "shim/os/lock.h"
-#include "shim/os/sys.h"
+#include "shim/thread.h"
+
+/* Which library the handlers belong to: libc drops those of unloaded ones. */
+extern void *__dso_handle __attribute__((visibility("hidden")));
 
 /* [FORK: one fork at a time] False where the forking thread was interrupted inside an allocation. */
 static bool locked;
@@ -43,7 +45,7 @@ static void in_child(void)
 	if (!tm_heap_word_is_none(word))
 		mine = (struct tm_heap *)(word & ~TM_HEAP_BUSY);
 	if (mine != NULL)
-		mine->tid = (int32_t)tm_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
+		mine->tid = tm_thread_id();
 	if (!locked)
 		return;
 	locked = false;
@@ -55,7 +57,15 @@ static void in_child(void)
 void tm_fork_init(void)
 {
 	static uint32_t done; /* [atomic] */
+	int (*register_atfork)(void (*)(void), void (*)(void), void (*)(void), void *);
+	uintptr_t address;
 
-	if (__atomic_exchange_n(&done, 1, __ATOMIC_RELAXED) == 0)
-		pthread_atfork(prepare, in_parent, in_child);
+	if (__atomic_exchange_n(&done, 1, __ATOMIC_RELAXED) != 0)
+		return;
+	/* What pthread_atfork calls. Not a reference: a C library without it must still load us (H25). */
+	address = tm_elf_next("__register_atfork");
+	if (address == 0)
+		return;
+	TM_ELF_FUNCTION(address, &register_atfork);
+	register_atfork(prepare, in_parent, in_child, &__dso_handle);
 }

@@ -15,6 +15,7 @@
 #include "shim/boot.h"
 #include "shim/elf.h"
 #include "shim/heap/zone.h"
+#include "shim/heap/span.h"
 #include "shim/helper.h"
 
 typedef _Atomic uintptr_t cache;
@@ -38,8 +39,10 @@ static TM_COLD int not_here(void)
 
 static void about_pages(const void *start, size_t bytes)
 {
-	if (tm_boot_is_ready() && tm_root.server == TM_SERVER_ENGINE)
+	if (tm_boot_is_ready() && tm_root.server == TM_SERVER_ENGINE) {
 		tm_zone_taint(start, bytes);
+		tm_span_taint(start, bytes);
+	}
 }
 
 static void about_process(void)

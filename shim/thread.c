@@ -28,13 +28,29 @@ static bool key_ready;
 static int (*key_create)(pthread_key_t *key, void (*destructor)(void *));
 static int (*set_specific)(pthread_key_t key, const void *value);
 
-/* Where the height of this thread's stack is counted from. */
-static uintptr_t stack_top(int32_t tid)
+/* [const after boot] The thread that booted, which is the process's first. */
+static uintptr_t first_thread;
+static bool tid_in_block;
+
+#define THREAD_POINTER ((uintptr_t)__builtin_thread_pointer())
+/* Where glibc for x86-64 keeps a thread's id in its control block; checked at boot before use. */
+#define TID_OFFSET 0x2d0
+
+/* Without a system call where that can be: a filter may not have it (H68). */
+int32_t tm_thread_id(void)
 {
-	if (tid == (int32_t)tm_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0) && tm_root.stack_end != 0)
+	if (tid_in_block)
+		return *(const int32_t *)(THREAD_POINTER + TID_OFFSET);
+	return (int32_t)tm_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
+}
+
+/* Where the height of this thread's stack is counted from. */
+static uintptr_t stack_top(void)
+{
+	if (THREAD_POINTER == first_thread && tm_root.stack_end != 0)
 		return tm_root.stack_end;
 	/* libc puts the thread's control block at the top of its stack. */
-	return (uintptr_t)__builtin_thread_pointer();
+	return THREAD_POINTER;
 }
 
 static void thread_ended(void *heap)
@@ -75,8 +91,7 @@ static bool birth(void)
 		return false;
 	self.state = THREAD_BIRTH;
 	TM_SIGNAL_FENCE();
-	int32_t tid = (int32_t)tm_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
-	h = tm_heap_adopt(&tm_heap_word, tid, stack_top(tid));
+	h = tm_heap_adopt(&tm_heap_word, tm_thread_id(), stack_top());
 	if (h == NULL) {
 		self.state = THREAD_NEW;
 		return false;
@@ -151,6 +166,11 @@ void tm_thread_leave(struct tm_thread_heap held)
 void tm_thread_init(void)
 {
 	tm_lock_register(&shared_lock);
+	first_thread = THREAD_POINTER;
+#if defined(__x86_64__)
+	tid_in_block = *(const int32_t *)(first_thread + TID_OFFSET) ==
+		       (int32_t)tm_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
+#endif
 }
 
 struct tm_heap *tm_thread_heap(void)

@@ -33,6 +33,8 @@ void tm_thread_leave(struct tm_thread_heap held);
 /* At boot. */
 void tm_thread_init(void);
 
+int32_t tm_thread_id(void);
+
 /* The calling thread's own heap if it has one; for the fork handlers. */
 struct tm_heap *tm_thread_heap(void);
 

@@ -2,6 +2,7 @@
 #include "shim/heap/extent.h"
 
 #include "shim/base/bits.h"
+#include "shim/heap/heap.h"
 #include "shim/heap/part.h"
 #include "shim/heap/purge.h"
 
@@ -255,9 +256,12 @@ static bool find(const struct tm_part_state *ps, uint32_t pages, uint32_t align,
 
 static void advise(enum tm_part part, uint32_t page, size_t bytes, size_t part_bytes)
 {
-	size_t from = part == TM_PART_SPAN ? HUGE_FROM_SPAN_BYTES : HUGE_FROM_LARGE_BYTES;
+	size_t from = HUGE_FROM_LARGE_BYTES;
 	void *addr = tm_zone_page_addr(page);
 
+	/* Each heap has partly used spans of many classes: dense means dense for all of them. */
+	if (part == TM_PART_SPAN)
+		from = HUGE_FROM_SPAN_BYTES * tm_bits_max(tm_heap_count(), 1);
 	if (tm_zone.huge == TM_THP_NEVER)
 		return;
 	if (part_bytes >= from) {

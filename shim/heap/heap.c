@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "shim/heap/account.h"
+#include "shim/heap/remote.h"
 #include "shim/heap/span.h"
 #include "shim/heap/trim.h"
 #include "shim/os/lock.h"
@@ -12,6 +13,8 @@
 /* The heaps live below the zone, far enough for the zone's own tables. */
 #define BASE_DISTANCE ((uintptr_t)64 << 30)
 #define BASE_TRIES 64u
+/* An orphan is looked at when this much and an eighth of its spans was freed into it. */
+#define ORPHAN_LOOK_BYTES ((size_t)256 << 10)
 
 /* Lists that are always empty, for a heap address and its twin alike; never written, so never resident. */
 static const TM_ALIGNED(4096) char none[TM_HEAP_BUSY + TM_PAGE_BYTES];
@@ -131,6 +134,7 @@ struct tm_heap *tm_heap_adopt(uintptr_t *tls_word, int32_t tid, uintptr_t stack_
 			tm_account_heap_move(h, stack_top);
 		h->stack_top = stack_top;
 		h->trimmed_mark = 0;
+		atomic_store_explicit(&h->orphan_freed, 0, memory_order_relaxed);
 		h->tls_word = tls_word;
 		h->tid = tid;
 		atomic_store_explicit(&h->state, TM_HEAP_OWNED, memory_order_release);
@@ -164,6 +168,8 @@ bool tm_heap_take_from_orphans(struct tm_heap *h, unsigned klass)
 		return false;
 	lock_heaps();
 	for (struct tm_heap *o = heaps.orphans; o != NULL && !taken; o = o->next_orphan) {
+		if (atomic_load_explicit(&o->remote, memory_order_relaxed) != NULL)
+			tm_remote_drain(o);
 		if (o->list[klass] == NULL)
 			continue;
 		tm_span_transfer(o, h, klass);
@@ -171,6 +177,26 @@ bool tm_heap_take_from_orphans(struct tm_heap *h, unsigned klass)
 	}
 	tm_lock_release(&heaps.lock);
 	return taken;
+}
+
+void tm_heap_freed_for(struct tm_heap *h, size_t bytes)
+{
+	if (atomic_load_explicit(&h->state, memory_order_relaxed) != TM_HEAP_ORPHAN)
+		return;
+	bytes += atomic_fetch_add_explicit(&h->orphan_freed, bytes, memory_order_relaxed);
+	if (bytes < ORPHAN_LOOK_BYTES + ((size_t)h->span_count << TM_GRANULE_SHIFT) / 8 ||
+	    !tm_lock_try(&heaps.lock))
+		return;
+	if (atomic_load_explicit(&h->state, memory_order_relaxed) == TM_HEAP_ORPHAN) {
+		atomic_store_explicit(&h->orphan_freed, 0, memory_order_relaxed);
+		tm_trim_heap(h, TM_TRIM_SPANS);
+	}
+	tm_lock_release(&heaps.lock);
+}
+
+uint32_t tm_heap_count(void)
+{
+	return __atomic_load_n(&heaps.created, __ATOMIC_RELAXED);
 }
 
 struct tm_heap *tm_heap_orphan_first(void)
@@ -209,12 +235,12 @@ void tm_heap_fork_child(struct tm_heap *mine)
 
 static int check_span(const struct tm_heap *h, const struct tm_granule *g)
 {
-	uintptr_t owner = (uintptr_t)h | (g->kind == TM_SPAN_MEDIUM);
+	uintptr_t owner = (uintptr_t)h;
 
-	if (g->owner != owner || g->carved > g->nslots)
+	if ((g->owner & ~TM_OWNER_BITS) != owner || g->carved > g->nslots)
 		return __LINE__;
 	for (unsigned i = 1; i < g->granules; i++)
-		if (g[i].owner != owner || g[i].head != g->head)
+		if ((g[i].owner & ~TM_OWNER_BITS) != owner || g[i].head != g->head)
 			return __LINE__;
 	return 0;
 }

@@ -78,15 +78,17 @@ struct tm_heap {
 	uint32_t first_slot_frees; /* [owner] since the last trim: says that spans may be empty */
 	uint32_t current[TM_CLASSES]; /* [owner] the span that is being carved, by reference */
 	struct tm_heap *next;         /* [heaps lock] registry, never unlinked */
-	struct tm_heap *next_orphan;  /* [heaps lock] */
-	uintptr_t *tls_word;          /* [const while owned] the owner's TLS word */
-	_Atomic uint32_t state;       /* [heaps lock] enum tm_heap_state */
-	_Atomic uint32_t stolen;      /* [atomic] 1: the helper works on it, waited for by futex */
-	int32_t tid;                  /* [const while owned] */
-	uint32_t index;               /* [const] */
-	uint64_t idle_mark;           /* [helper] what its lists looked like at the last look */
-	uint64_t trimmed_mark;        /* [helper] and after the last trim; 1: trimmed orphan */
-	uint64_t next_look_ms;        /* [owner] not before: looks may cost 2 % of the time */
+	_Atomic size_t
+		orphan_freed; /* [atomic] bytes others freed into it since it was looked at */
+	struct tm_heap *next_orphan; /* [heaps lock] */
+	uintptr_t *tls_word;         /* [const while owned] the owner's TLS word */
+	_Atomic uint32_t state;      /* [heaps lock] enum tm_heap_state */
+	_Atomic uint32_t stolen;     /* [atomic] 1: the helper works on it, waited for by futex */
+	int32_t tid;                 /* [const while owned] */
+	uint32_t index;              /* [const] */
+	uint64_t idle_mark;          /* [helper] what its lists looked like at the last look */
+	uint64_t trimmed_mark;       /* [helper] and after the last trim; 1: trimmed orphan */
+	uint64_t next_look_ms;       /* [owner] not before: looks may cost 2 % of the time */
 	TM_ALIGNED(TM_CACHE_LINE) _Atomic(struct tm_slot *) remote; /* [atomic] pushed by anyone */
 	TM_ALIGNED(TM_CACHE_LINE) struct tm_magazine magazine[TM_MAGAZINES]; /* [owner] */
 	TM_ALIGNED(2048)
@@ -135,6 +137,15 @@ void tm_heap_orphan(struct tm_heap *h);
 
 /* Move an orphan's spans of a class, with its free slots, to this heap. False if none has any. */
 bool tm_heap_take_from_orphans(struct tm_heap *h, unsigned klass);
+
+/*
+ * So many bytes were handed over to this heap. If its thread is gone, nobody takes them up, so that
+ * now and then its free spans are given to all. Off the caller's own locks.
+ */
+void tm_heap_freed_for(struct tm_heap *h, size_t bytes);
+
+/* Heaps that exist, owned or not; no lock. */
+uint32_t tm_heap_count(void);
 
 /* [heaps lock] The first of the orphans (next_orphan). */
 struct tm_heap *tm_heap_orphan_first(void);

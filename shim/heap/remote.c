@@ -23,14 +23,17 @@ static void hand_over(struct tm_magazine *m)
 {
 	uintptr_t owner = m->owner;
 	struct tm_slot *first = m->first, *last = m->last;
+	size_t bytes = m->bytes;
 
 	m->owner = 0;
 	m->first = NULL;
 	m->last = NULL;
 	m->slots = 0;
 	m->bytes = 0;
-	if (first != NULL)
-		tm_remote_push(owner, first, last);
+	if (first == NULL)
+		return;
+	tm_remote_push(owner, first, last);
+	tm_heap_freed_for((struct tm_heap *)owner, bytes);
 }
 
 void tm_remote_give(struct tm_heap *mine, uintptr_t owner, struct tm_slot *slot, size_t slot_bytes)
@@ -66,7 +69,7 @@ size_t tm_remote_drain(struct tm_heap *h)
 	while (slot != NULL) {
 		struct tm_slot *next = slot->next;
 		struct tm_granule *g = tm_zone_granule(slot);
-		uintptr_t owner = tm_granule_owner(g) & ~(uintptr_t)1;
+		uintptr_t owner = tm_granule_owner(g) & ~TM_OWNER_BITS;
 		struct tm_slot **list = (struct tm_slot **)((char *)h + g->list_offset);
 
 		if (TM_LIKELY(owner == (uintptr_t)h)) {

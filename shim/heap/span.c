@@ -7,6 +7,7 @@
 #include "shim/heap/extent.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/trim.h"
+#include "shim/os/mem.h"
 
 bool tm_span_keeps_entries = true;
 
@@ -78,7 +79,7 @@ static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 		g->granules = shape->granules;
 		g->mark = 0;
 		g->parked = NULL;
-		g->owner = (uintptr_t)h | (kind == TM_SPAN_MEDIUM);
+		g->owner = (uintptr_t)h | (kind == TM_SPAN_MEDIUM ? TM_OWNER_MEDIUM : 0);
 	}
 	link_span(h, head);
 	return head;
@@ -186,7 +187,7 @@ void tm_span_transfer(struct tm_heap *from, struct tm_heap *to, unsigned klass)
 		if (g->side != NULL)
 			translate_entries(from, to, g);
 		for (unsigned i = 0; i < g->granules; i++)
-			__atomic_store_n(&g[i].owner, (uintptr_t)to | (g->kind == TM_SPAN_MEDIUM),
+			__atomic_store_n(&g[i].owner, (uintptr_t)to | (g->owner & TM_OWNER_BITS),
 					 __ATOMIC_RELEASE);
 		if (g->parked != NULL) {
 			from->parked_spans--;
@@ -233,4 +234,27 @@ int32_t tm_span_index(const struct tm_granule *head, const void *p)
 	if ((uint64_t)product >= recip || index < tm_span_first(head) || index >= head->nslots)
 		return -1;
 	return (int32_t)index;
+}
+
+void tm_span_taint(const void *addr, size_t bytes)
+{
+	const char *end = (const char *)addr + bytes;
+
+	if (!tm_zone_contains(addr))
+		return;
+	for (const char *p = addr; p < end && tm_zone_contains(p); p += TM_GRANULE_BYTES) {
+		struct tm_granule *g = tm_zone_granule(p);
+
+		if (g->kind == TM_SPAN_MEDIUM)
+			__atomic_fetch_or(&g->owner, TM_OWNER_TAINTED, __ATOMIC_RELAXED);
+	}
+}
+
+void tm_span_cleanse(const struct tm_granule *head, void *slot)
+{
+	uintptr_t first = ((uintptr_t)slot + TM_PAGE_BYTES - 1) & ~(TM_PAGE_BYTES - 1);
+	uintptr_t end = ((uintptr_t)slot + tm_class_bytes(head->klass)) & ~(TM_PAGE_BYTES - 1);
+
+	if (first < end)
+		tm_mem_map_fixed((void *)first, end - first, PROT_READ | PROT_WRITE);
 }

@@ -50,6 +50,13 @@ TM_INLINE uint32_t tm_span_first(const struct tm_granule *head)
 /* The slot's index, or -1 if p is no slot's start that was ever handed out. Any thread. */
 int32_t tm_span_index(const struct tm_granule *head, const void *p);
 
+/*
+ * The program advised, locked or protected pages of a medium slot (H93): such spans take the slow
+ * path at every free, which maps the slot's own pages anew before somebody else gets them.
+ */
+void tm_span_taint(const void *addr, size_t bytes);
+void tm_span_cleanse(const struct tm_granule *head, void *slot);
+
 /* Where the side entry of a slot is. */
 TM_INLINE void *tm_span_entry(const struct tm_granule *head, uint32_t index)
 {

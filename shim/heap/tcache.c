@@ -45,7 +45,7 @@ enum tm_give_result tm_tcache_give(struct tm_heap *mine, void *p, struct tm_gran
 {
 	struct tm_granule *head = tm_span_head(g);
 	struct tm_slot *slot = p;
-	uintptr_t owner = g->owner & ~(uintptr_t)1;
+	uintptr_t owner = g->owner & ~TM_OWNER_BITS;
 	int32_t index = tm_span_index(head, p);
 
 	if (index < 0)
@@ -55,6 +55,12 @@ enum tm_give_result tm_tcache_give(struct tm_heap *mine, void *p, struct tm_gran
 
 		if (!mark_free(head, entry))
 			return TM_GIVE_DOUBLE;
+		slot->entry = entry;
+	}
+	if ((g->owner & TM_OWNER_TAINTED) != 0) {
+		void *entry = slot->entry;
+
+		tm_span_cleanse(head, p);
 		slot->entry = entry;
 	}
 	if (mine == NULL) {
@@ -96,7 +102,7 @@ void tm_tcache_resized(struct tm_heap *mine, void *p, struct tm_granule *g, size
 
 	if (head->side == NULL || index < 0)
 		return;
-	if ((uintptr_t)mine == (g->owner & ~(uintptr_t)1)) {
+	if ((uintptr_t)mine == (g->owner & ~TM_OWNER_BITS)) {
 		tm_account_mark(mine, head->klass, tm_span_entry(head, (uint32_t)index), requested,
 				site);
 		return;
