@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* report: figures of the kernel and the text. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "shim/boot.h"
+#include "shim/report.h"
+
+Test(report, resident_pages_of_a_range_are_counted)
+{
+	const size_t bytes = 4 << 20;
+	struct tm_report_resident r = {1, 1};
+	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert(tm_boot());
+	madvise(p, bytes, MADV_NOHUGEPAGE);
+	cr_assert_eq(tm_report_resident((uintptr_t)p, (uintptr_t)p + bytes, &r), 0);
+	cr_assert(r.resident_bytes == 0 && r.huge_bytes == 0);
+	memset(p, 1, bytes / 4);
+	cr_assert_eq(tm_report_resident((uintptr_t)p, (uintptr_t)p + bytes, &r), 0);
+	cr_assert_eq(r.resident_bytes, bytes / 4);
+	cr_assert_eq(tm_report_resident(1, 2, &r), 0);
+	cr_assert_eq(r.resident_bytes, 0);
+}
+
+Test(report, text_names_program_and_total)
+{
+	char text[8192];
+	int ends[2];
+	ssize_t n;
+
+	cr_assert(tm_boot());
+	cr_assert_eq(pipe(ends), 0);
+	cr_assert_eq(tm_report_write(ends[1]), 0);
+	n = read(ends[0], text, sizeof(text) - 1);
+	cr_assert_gt(n, 0);
+	text[n] = '\0';
+	cr_assert_eq(strncmp(text, "tiermalloc ", 11), 0);
+	cr_assert_not_null(strstr(text, " report of process "));
+	cr_assert_eq(text[n - 1], '\n');
+	if (tm_root.server == TM_SERVER_ENGINE)
+		cr_assert_not_null(strstr(text, "\n  total"));
+}
+
+Test(report, a_closed_descriptor_is_an_error)
+{
+	cr_assert(tm_boot());
+	cr_assert_eq(tm_report_write(-1), -EBADF);
+}
