@@ -287,30 +287,38 @@ struct tm_range *tm_grow_alloc(size_t bytes)
 	return r;
 }
 
-/* Move the block's pages into a range with room for units. */
+/*
+ * The kernel moves one mapping at a time (before Linux 6.17); a block has several where the program
+ * gave advice. What can't be moved is copied, so that this can't fail.
+ */
+static void move_units(const struct tm_range *from, const struct tm_range *to, uint32_t units)
+{
+	size_t bytes = (size_t)units << TM_UNIT_SHIFT;
+
+	if (tm_zone.os->remap(range_addr(from, 0), bytes, bytes, range_addr(to, 0)))
+		return;
+	for (uint32_t i = 0; i < units; i++)
+		if (!tm_zone.os->remap(range_addr(from, i), TM_UNIT_BYTES, TM_UNIT_BYTES,
+				       range_addr(to, i)))
+			__builtin_memcpy(range_addr(to, i), range_addr(from, i), TM_UNIT_BYTES);
+}
+
+/* Move the block into a range with room for units. */
 static struct tm_range *move(struct tm_range *old, size_t units)
 {
 	struct tm_range *r = empty_range(units);
-	size_t old_bytes = (size_t)old->used << TM_UNIT_SHIFT;
 
 	if (r == NULL)
 		return NULL;
 	/* the target must be free of others' mappings before pages are moved over it */
 	if (map_to(r, (uint32_t)units)) {
-		push_empty(r);
-		return NULL;
-	}
-	if (tm_zone.os->remap(range_addr(old, 0), old_bytes, old_bytes, range_addr(r, 0)) == NULL) {
 		(void)unmap_from(r, 0);
 		put_free(r);
 		return NULL;
 	}
-	/* what is left behind the block, if any, goes with it */
-	if (old->mapped > old->used)
-		(void)tm_zone.os->unmap(range_addr(old, old->used),
-					(size_t)(old->mapped - old->used) << TM_UNIT_SHIFT);
-	set_mapped(old, 0);
+	move_units(old, r, old->used);
 	list_remove(&grow.live, old);
+	(void)unmap_from(old, 0);
 	put_free(old);
 	set_used(r, (uint32_t)units);
 	list_push(&grow.live, r);

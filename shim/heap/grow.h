@@ -18,14 +18,14 @@
 
 struct tm_range;
 
-/* A range for a block of so many bytes, contents undefined; NULL: no memory. */
+/* A range for so many bytes from its start, contents undefined; NULL: no memory. */
 struct tm_range *tm_grow_alloc(size_t bytes);
 
-/* Where the range's block starts, a multiple of 2 MiB. */
+/* Where the range starts, a multiple of 2 MiB. */
 void *tm_grow_start(const struct tm_range *range);
 
 /*
- * The range's block is from now on so long. Returns the range that it then lies in: this one, or
+ * The range's block from now on ends so far from its start. Returns the range that it then lies in: this one, or
  * another to which its pages have been moved; NULL: no memory, nothing has changed.
  */
 struct tm_range *tm_grow_resize(struct tm_range *range, size_t bytes);

@@ -12,6 +12,9 @@
 /* A block that grows to this gets room to grow on; below half of it, it goes back among the others. */
 #define GROW_FROM_BYTES ((size_t)1 << 20)
 
+/* From here on moving page tables is cheaper than copying: two calls, and mappings split. */
+#define MOVE_FROM_BYTES ((size_t)4 << 20)
+
 static size_t pages_of(size_t bytes)
 {
 	size_t pages = (bytes + TM_PAGE_BYTES - 1) >> TM_PAGE_SHIFT;
@@ -102,14 +105,51 @@ static void *copy_to(void *to, void *p, struct tm_granule *g, size_t bytes)
 	return to;
 }
 
-static void *copy_to_grow(void *p, struct tm_granule *g, size_t bytes)
+/* Move whole units of a block to the same places in other units. Returns how many bytes were. */
+static size_t move_units(char *to, char *from, size_t bytes)
 {
-	struct tm_range *range = tm_grow_alloc(bytes);
+	if (tm_zone_is_tainted(tm_zone_page(from), bytes >> TM_PAGE_SHIFT) ||
+	    tm_zone.os->move(from, bytes, to))
+		return 0;
+	/* nobody else has pages in these units; zeros are there now */
+	for (size_t at = 0; at < bytes; at += TM_UNIT_BYTES) {
+		struct tm_unit *u = tm_zone_unit(tm_zone_page(from + at));
+
+		u->touched = 0;
+		u->fresh = 0;
+	}
+	return bytes;
+}
+
+/* What a block holds, to a place that lies as the block does in its units. */
+static void carry(char *to, char *from, size_t bytes)
+{
+	size_t head = (size_t) - (uintptr_t)from & (TM_UNIT_BYTES - 1);
+	size_t whole = bytes > head ? (bytes - head) & ~(TM_UNIT_BYTES - 1) : 0;
+
+	if (whole >= MOVE_FROM_BYTES && move_units(to + head, from + head, whole)) {
+		__builtin_memcpy(to, from, head);
+		from += head + whole;
+		to += head + whole;
+		bytes -= head + whole;
+	}
+	__builtin_memcpy(to, from, bytes);
+}
+
+static void *carry_to_grow(void *p, struct tm_granule *g, size_t bytes)
+{
+	size_t old_bytes = tm_large_usable(g);
+	size_t lead = old_bytes >= MOVE_FROM_BYTES ? (uintptr_t)p & (TM_UNIT_BYTES - 1) : 0;
+	struct tm_range *range = tm_grow_alloc(lead + bytes);
+	char *to;
 
 	if (range == NULL)
 		return NULL;
-	publish(tm_grow_start(range), bytes, TM_PART_GROW, range);
-	return copy_to(tm_grow_start(range), p, g, bytes);
+	to = (char *)tm_grow_start(range) + lead;
+	publish(to, bytes, TM_PART_GROW, range);
+	carry(to, p, old_bytes < bytes ? old_bytes : bytes);
+	(void)tm_large_free(p, g);
+	return to;
 }
 
 static void *copy_to_large(void *p, struct tm_granule *g, size_t bytes)
@@ -121,20 +161,22 @@ static void *copy_to_large(void *p, struct tm_granule *g, size_t bytes)
 
 static void *resize_grow(void *p, struct tm_granule *g, size_t bytes)
 {
+	size_t lead = (uintptr_t)p & (TM_UNIT_BYTES - 1);
 	struct tm_range *range = g->large.range;
-	struct tm_range *now;
+	char *to;
 
 	if (bytes < GROW_FROM_BYTES / 2)
 		return copy_to_large(p, g, bytes);
 	/* not to be found while its pages move */
 	__atomic_store_n(&g->owner, TM_OWNER_NONE, __ATOMIC_RELAXED);
-	now = tm_grow_resize(range, bytes);
-	if (now == NULL) {
+	range = tm_grow_resize(range, lead + bytes);
+	if (range == NULL) {
 		__atomic_store_n(&g->owner, TM_OWNER_LARGE, __ATOMIC_RELEASE);
 		return copy_to_large(p, g, bytes);
 	}
-	publish(tm_grow_start(now), bytes, TM_PART_GROW, now);
-	return tm_grow_start(now);
+	to = (char *)tm_grow_start(range) + lead;
+	publish(to, bytes, TM_PART_GROW, range);
+	return to;
 }
 
 void *tm_large_resize(void *p, struct tm_granule *g, size_t bytes)
@@ -150,6 +192,6 @@ void *tm_large_resize(void *p, struct tm_granule *g, size_t bytes)
 		return p;
 	}
 	if (bytes >= GROW_FROM_BYTES)
-		to = copy_to_grow(p, g, bytes);
+		to = carry_to_grow(p, g, bytes);
 	return to ? to : copy_to_large(p, g, bytes);
 }

@@ -26,6 +26,7 @@ const struct tm_zone_os tm_zone_os_real = {
 	.nohugepage = tm_mem_nohugepage,
 	.remap = tm_mem_remap,
 	.extend = tm_mem_extend,
+	.move = tm_mem_move,
 };
 
 struct tm_zone tm_zone = {.os = &tm_zone_os_real};

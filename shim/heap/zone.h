@@ -64,6 +64,7 @@ struct tm_zone_os {
 	int (*nohugepage)(void *addr, size_t bytes);
 	void *(*remap)(void *old, size_t old_bytes, size_t new_bytes, void *fixed_at);
 	int (*extend)(void *addr, size_t old_bytes, size_t new_bytes);
+	int (*move)(void *from, size_t bytes, void *to);
 };
 
 /* Transparent huge pages as the system allows them, and whether the user wants them. */

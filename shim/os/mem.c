@@ -17,6 +17,9 @@
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
@@ -139,6 +142,14 @@ void *tm_mem_remap(void *at, size_t old_bytes, size_t new_bytes, void *to)
 	long got = tm_sys_mremap(at, old_bytes, new_bytes, flags, to);
 
 	return tm_sys_is_error(got) ? NULL : (void *)got;
+}
+
+int tm_mem_move(void *at, size_t bytes, void *to)
+{
+	long got = tm_sys_mremap(at, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
+				 to);
+
+	return tm_sys_is_error(got) ? (int)got : 0;
 }
 
 int tm_mem_extend(void *at, size_t old_bytes, size_t new_bytes)

@@ -64,6 +64,12 @@ int tm_mem_dontdump(void *at, size_t bytes);
  */
 void *tm_mem_remap(void *at, size_t old_bytes, size_t new_bytes, void *to);
 
+/*
+ * Moves what the pages hold to "to", which is mapped already and replaced; the old pages stay mapped,
+ * as zeros (Linux 5.7). 0 or -errno, nothing has moved then.
+ */
+int tm_mem_move(void *at, size_t bytes, void *to);
+
 /* Grows a mapping where it is. -ENOMEM when something is in the way. */
 int tm_mem_extend(void *at, size_t old_bytes, size_t new_bytes);
 

@@ -100,6 +100,13 @@ static int fake_extend(void *at, size_t old_bytes, size_t new_bytes)
 	return err ? err : tm_mem_extend(at, old_bytes, new_bytes);
 }
 
+static int fake_move(void *from, size_t bytes, void *to)
+{
+	int err = kernel_refuses();
+
+	return err ? err : tm_mem_move(from, bytes, to);
+}
+
 static const struct tm_zone_os fake_os = {
 	.map_at = fake_map_at,
 	.map_fixed = fake_map_fixed,
@@ -109,6 +116,7 @@ static const struct tm_zone_os fake_os = {
 	.nohugepage = fake_nohugepage,
 	.remap = fake_remap,
 	.extend = fake_extend,
+	.move = fake_move,
 };
 
 /* A zone of its own for the test, on the kernel that can refuse. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* large: blocks above 64 KiB, their resizing and growth. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/unit/heap_fake.h"
@@ -256,6 +257,49 @@ Test(large, blocks_split_by_advice_grow_and_move)
 	p = resize(p, 200 * MIB);
 	check_stamp(p, 8 * MIB, 6);
 	cr_assert_eq(release(p), 0);
+	heap_check();
+}
+
+static size_t resident_pages(void)
+{
+	unsigned long size, rss = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	if (f && fscanf(f, "%lu %lu", &size, &rss) != 2)
+		rss = 0;
+	if (f)
+		fclose(f);
+	return rss;
+}
+
+Test(large, big_blocks_take_their_pages_along)
+{
+	size_t before;
+	char *p, *q, *fence;
+
+	heap_fresh();
+	(void)alloc(300000);
+	p = alloc(50 * MIB);
+	fence = alloc(100000);
+	stamp(p, 50 * MIB, 4);
+	before = resident_pages();
+	q = resize(p, 80 * MIB);
+	cr_assert_neq(p, q);
+	cr_assert_eq(part_of(q), TM_PART_GROW);
+	check_stamp(q, 50 * MIB, 4);
+	cr_assert_lt(resident_pages(), before + 6 * MIB / TM_PAGE_BYTES, "nothing was copied");
+	heap_check();
+	/* what it left behind is zero, and known to be */
+	p = tm_large_alloc(50 * MIB, 0, TM_FILL_ZERO);
+	for (size_t at = 0; at < 50 * MIB; at += 512)
+		cr_assert_eq(p[at], 0);
+	q = resize(q, 90 * MIB);
+	check_stamp(q, 50 * MIB, 4);
+	q = resize(q, 1200 * MIB);
+	check_stamp(q, 50 * MIB, 4);
+	cr_assert_eq(release(q), 0);
+	cr_assert_eq(release(p), 0);
+	cr_assert_eq(release(fence), 0);
 	heap_check();
 }
 
