@@ -448,10 +448,12 @@ bool tm_extent_take_at(enum tm_part part, void *start, size_t pages)
 	uint32_t at = tm_zone_page(start);
 	bool ok = false;
 
-	if (!tm_zone_contains(start) || tm_zone_unit(at)->part != part)
+	/* a block may end at the front, where no unit follows */
+	if (tm_zone_offset(start) >= __atomic_load_n(&tm_zone.len, __ATOMIC_RELAXED))
 		return false;
 	ps = tm_extent_lock(part);
-	if (at >= ps->trusted && (*tag_at(at) & TAG_FREE) && (*tag_at(at) & ~TAG_FREE) >= pages) {
+	if (at >= ps->trusted && tm_zone_unit(at)->part == part && (*tag_at(at) & TAG_FREE) &&
+	    (*tag_at(at) & ~TAG_FREE) >= pages) {
 		tm_extent_carve(ps, at, at, (uint32_t)pages);
 		tm_unit_take(ps, at, (uint32_t)pages);
 		ok = true;

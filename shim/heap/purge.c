@@ -276,16 +276,12 @@ static size_t unmap_end(struct tm_part_state *ps, uint32_t keep_units)
 	uint32_t units = clean_at_end(ps, end);
 	struct piece piece = {(end - units) * TM_UNIT_PAGES, units * TM_UNIT_PAGES};
 	uint32_t run, run_pages;
-	int err;
 
 	if (units <= keep_units)
 		return 0;
 	tm_extent_carve(ps, tm_extent_run_start(ps, piece.page), piece.page, piece.pages);
-	mark_cut(ps, piece);
-	tm_extent_unlock(ps);
-	err = tm_zone_retreat(part, piece.page, piece.pages);
-	(void)tm_extent_lock(part);
-	if (err) {
+	/* under the lock: nothing is resident there, so that the call is short */
+	if (tm_zone_retreat(part, piece.page, piece.pages)) {
 		tm_extent_join(ps, piece.page, piece.pages, &run, &run_pages);
 		tm_unit_give(ps, piece.page, piece.pages, run, run_pages);
 		return 0;

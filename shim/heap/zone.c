@@ -236,6 +236,19 @@ static void mark_units(size_t from, size_t bytes, uint8_t part)
 		u->part = part;
 }
 
+/* Nothing is mapped there any more. Neighbours read the part meanwhile, and nothing else. */
+static void forget_units(size_t from, size_t bytes)
+{
+	struct tm_unit *u = tm_zone.units + (from >> TM_UNIT_SHIFT);
+
+	mark_units(from, bytes, TM_PART_NONE);
+	for (size_t n = bytes >> TM_UNIT_SHIFT; n; n--, u++) {
+		u->fresh = 0;
+		u->flags = 0;
+		u->tainted = 0;
+	}
+}
+
 /* Addresses from the front on, for nobody yet. */
 static int reserve(size_t bytes, uint8_t part)
 {
@@ -307,7 +320,7 @@ static size_t step_locked(enum tm_part part, size_t need, size_t want, uint32_t 
 	}
 	*ret_page = (uint32_t)(front.chunk[part].at >> TM_PAGE_SHIFT);
 	mark_units(front.chunk[part].at, bytes, (uint8_t)part);
-	__atomic_store_n(&front.chunk[part].at, front.chunk[part].at + bytes, __ATOMIC_RELAXED);
+	front.chunk[part].at += bytes;
 	return bytes;
 }
 
@@ -331,10 +344,8 @@ int tm_zone_retreat(enum tm_part part, uint32_t page, size_t pages)
 	if (front.chunk[part].at == from + bytes)
 		err = tm_zone.os->unmap((void *)(tm_zone.base + from), bytes);
 	if (!err) {
-		__builtin_memset(tm_zone.units + (from >> TM_UNIT_SHIFT), 0,
-				 (bytes >> TM_UNIT_SHIFT) * sizeof(struct tm_unit));
-		mark_units(from, bytes, TM_PART_NONE);
-		__atomic_store_n(&front.chunk[part].at, from, __ATOMIC_RELAXED);
+		forget_units(from, bytes);
+		front.chunk[part].at = from;
 	}
 	tm_lock_release(&front.lock);
 	return err;
@@ -342,9 +353,7 @@ int tm_zone_retreat(enum tm_part part, uint32_t page, size_t pages)
 
 uint32_t tm_zone_next(enum tm_part part)
 {
-	/* relaxed: only a retreat moves it without the part's lock, and what it moves is cut out */
-	return (uint32_t)(__atomic_load_n(&front.chunk[part].at, __ATOMIC_RELAXED) >>
-			  TM_PAGE_SHIFT);
+	return (uint32_t)(front.chunk[part].at >> TM_PAGE_SHIFT);
 }
 
 void tm_zone_forsake(enum tm_part part)

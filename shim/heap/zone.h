@@ -103,8 +103,8 @@ size_t tm_zone_step(enum tm_part part, size_t need_bytes, size_t want_bytes, uin
 
 /*
  * Unmap the last pages of what was mapped for the part, whole units that nobody uses and that the
- * caller has cut out of the free memory; the next step maps them again. 0, -EBUSY when they are not
- * the last any more, or -errno.
+ * caller, who holds the part's lock, has cut out of the free memory; the next step maps them again.
+ * 0, -EBUSY when they are not the last, or -errno.
  */
 int tm_zone_retreat(enum tm_part part, uint32_t page, size_t pages);
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* large: blocks above 64 KiB, their resizing and growth. */
 #include <criterion/criterion.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -369,6 +372,51 @@ Test(large, agrees_with_a_model_under_random_use)
 	heap_check();
 	cr_assert_eq(stats_of(TM_PART_LARGE).free_bytes, stats_of(TM_PART_LARGE).mapped_bytes);
 	cr_assert_eq(tm_grow_retained(), tm_grow_mapped());
+}
+
+static _Atomic bool work_over;
+
+static void *work(void *seed)
+{
+	struct block blocks[20] = {{0}};
+	uint64_t rng = (uint64_t)(uintptr_t)seed * 0x9e3779b97f4a7c15u;
+
+	for (int i = 0; i < 1500; i++)
+		random_step(&blocks[random_next(&rng) % 20], &rng, false);
+	for (int i = 0; i < 20; i++)
+		if (blocks[i].p)
+			cr_assert_eq(release(blocks[i].p), 0);
+	return NULL;
+}
+
+static void *give_back_all_the_time(void *unused)
+{
+	uint64_t now = 1000;
+
+	for (int i = 0; !work_over; i++) {
+		(void)tm_purge_tick(now += 1000);
+		if (i % 8 == 0)
+			(void)tm_purge_now();
+		sched_yield();
+	}
+	return unused;
+}
+
+Test(large, threads_share_it_with_one_that_gives_back)
+{
+	pthread_t workers[3], giver;
+
+	heap_fresh();
+	tm_zone.os = &tm_zone_os_real;
+	pthread_create(&giver, NULL, give_back_all_the_time, NULL);
+	for (uintptr_t i = 0; i < 3; i++)
+		pthread_create(&workers[i], NULL, work, (void *)(i + 1));
+	for (int i = 0; i < 3; i++)
+		pthread_join(workers[i], NULL);
+	work_over = true;
+	pthread_join(giver, NULL);
+	heap_check();
+	cr_assert_eq(stats_of(TM_PART_LARGE).free_bytes, stats_of(TM_PART_LARGE).mapped_bytes);
 }
 
 Test(large, survives_refusals_at_every_call)
