@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See attention.h.  Sums run over positions in their order, in doubles, as the reference's dot
- * products over whole rows do; with kernels for half floats they run in floats instead.
+ * See attention.h.  Sums run in doubles, over elements and over positions in their order, as the
+ * reference's dot products over whole rows do.
  */
 #include "tools/runner/attention.h"
 
@@ -87,11 +87,9 @@ static void mix_run(const struct yi_attention *attention, const struct yi_kv_row
 	for (uint32_t t = 0; t < run->count; t++) {
 		const uint8_t *at = run->values + t * row_bytes + head_offset;
 		const float *value = widen(type, at, scratch->row, n);
-		/* A product of half floats rounds both sides. */
-		const float p = type == YI_F16 ? yi_half_to_float(yi_half_of(scores[t])) : scores[t];
 
 		for (uint32_t i = 0; i < n; i++)
-			scratch->sum[i] += (double)(value[i] * p);
+			scratch->sum[i] += (double)(value[i] * scores[t]);
 	}
 }
 
@@ -117,7 +115,6 @@ void yi_attention_run(const struct yi_attention *attention, const struct yi_kern
 	const size_t row_bytes = yi_kv_row_bytes(kv);
 	const bool fast = type == YI_F16 && kernels->scores_f16;
 	const struct scratch scratch = carve(memory, end - first, n);
-	float *sum = (float *)(void *)scratch.sum;
 	struct yi_kv_rows run;
 
 	round_query(type, attention->q, &scratch, n);
@@ -131,16 +128,19 @@ void yi_attention_run(const struct yi_attention *attention, const struct yi_kern
 			score_run(attention, &run, head_offset, &scratch, scores);
 	}
 	yi_ops_soft_max(scratch.scores, end - first);
+	/* A product of half floats rounds both sides. */
+	for (uint32_t i = 0; type == YI_F16 && i < end - first; i++)
+		scratch.scores[i] = yi_half_to_float(yi_half_of(scratch.scores[i]));
 	memset(scratch.sum, 0, n * sizeof(*scratch.sum));
 	for (uint32_t at = first; yi_kv_next(kv, attention->layer, &at, end, &run);) {
 		const float *scores = scratch.scores + (run.position - first);
 
 		if (fast)
 			kernels->mix_f16(scores, run.values + head_offset, row_bytes, run.count, n,
-					 sum);
+					 scratch.sum);
 		else
 			mix_run(attention, &run, head_offset, &scratch, scores);
 	}
 	for (uint32_t i = 0; i < n; i++)
-		attention->out[i] = fast ? sum[i] : (float)scratch.sum[i];
+		attention->out[i] = (float)scratch.sum[i];
 }

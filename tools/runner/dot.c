@@ -32,6 +32,13 @@ static void fill(void)
 	exact.dot[YI_Q5_0] = yi_dot_v3_one_q5_0;
 	exact.dot[YI_Q5_1] = yi_dot_v3_one_q5_1;
 	exact.dot[YI_Q8_0] = yi_dot_v3_one_q8_0;
+	exact.dot[YI_Q2_K] = yi_dot_v3_q2_k;
+	exact.dot[YI_Q3_K] = yi_dot_v3_q3_k;
+	exact.dot[YI_Q4_K] = yi_dot_v3_q4_k;
+	exact.dot[YI_Q5_K] = yi_dot_v3_q5_k;
+	exact.dot[YI_Q6_K] = yi_dot_v3_q6_k;
+	exact.scores_f16 = yi_dot_v3_scores_f16;
+	exact.mix_f16 = yi_dot_v3_mix_f16;
 	exact.packed_bytes[YI_Q8_0] = YI_DOT_V3_BLOCK;
 	exact.packed_bytes[YI_Q8_1] = YI_DOT_V3_BLOCK;
 	exact.quant[YI_F16] = yi_dot_v3_quant_f16;
@@ -43,13 +50,6 @@ static void fill(void)
 	fastest.dot[YI_F32] = yi_dot_v3_f32;
 	fastest.dot[YI_F16] = yi_dot_v3_f16;
 	fastest.dot[YI_BF16] = yi_dot_v3_bf16;
-	fastest.dot[YI_Q2_K] = yi_dot_v3_q2_k;
-	fastest.dot[YI_Q3_K] = yi_dot_v3_q3_k;
-	fastest.dot[YI_Q4_K] = yi_dot_v3_q4_k;
-	fastest.dot[YI_Q5_K] = yi_dot_v3_q5_k;
-	fastest.dot[YI_Q6_K] = yi_dot_v3_q6_k;
-	fastest.scores_f16 = yi_dot_v3_scores_f16;
-	fastest.mix_f16 = yi_dot_v3_mix_f16;
 }
 
 const struct yi_kernels *yi_dot_fastest(void)

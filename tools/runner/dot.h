@@ -3,7 +3,9 @@
  * Dot products of a weight row with a quantised activation row.
  *
  * Two sets of kernels exist: the reference, which computes in the very order that llama.cpp's
- * plain x86-64 back end does, and one for x86-64-v3 (AVX2, FMA, F16C), chosen at run time.
+ * plain x86-64 back end does, and one for x86-64-v3 (AVX2, FMA, F16C), chosen at run time.  Sums
+ * over integers may run in any order, so that the second gives the same bits, except for dot
+ * products over floats where nobody asked for them.
  */
 #ifndef YI_DOT_H
 #define YI_DOT_H
@@ -22,9 +24,9 @@ typedef void yi_quant_fn(const float *row, void *ret, size_t n);
 /* ret[t] = scale * dot(q, keys[t]) for `count` rows of n half floats, `stride` bytes apart. */
 typedef void yi_scores_fn(const float *q, const uint8_t *keys, size_t stride, uint32_t count,
 			  size_t n, float scale, float *ret);
-/* sum[i] += probs[t] * values[t][i] over `count` rows of n half floats. */
+/* sum[i] += probs[t] * values[t][i] over `count` rows of n half floats, in their order. */
 typedef void yi_mix_fn(const float *probs, const uint8_t *values, size_t stride, uint32_t count,
-		       size_t n, float *sum);
+		       size_t n, double *sum);
 
 #define YI_DOT_ROWS 4
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Exact quantisation of activations, and fast attention and dot products over floats; see
- * dot_v3.h.
- */
+/* Exact quantisation of activations; see dot_v3.h. */
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
@@ -22,14 +19,6 @@ static inline float max_of(__m256 x)
 
 	max = _mm_max_ps(max, _mm_movehl_ps(max, max));
 	return _mm_cvtss_f32(_mm_max_ss(max, _mm_movehdup_ps(max)));
-}
-
-static inline float sum_of(__m256 x)
-{
-	__m128 sum = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
-
-	sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
-	return _mm_cvtss_f32(_mm_add_ss(sum, _mm_movehdup_ps(sum)));
 }
 
 /* Halves away from zero: adding just less than a half, then cutting, is exact below 2^22. */
@@ -107,6 +96,16 @@ void yi_dot_v3_quant_q8_1(const float *row, void *ret, size_t n)
 	quantise(row, ret, n, YI_Q8_1);
 }
 
+/* Brings 32 bytes into the order of dot_v3_k.c: j, j + 8, j + 16, j + 24 for j = 0 .. 7. */
+static void order_by_sums(int8_t *qs)
+{
+	int8_t from[YI_BLOCK];
+
+	memcpy(from, qs, sizeof(from));
+	for (int j = 0; j < YI_BLOCK; j++)
+		qs[j] = from[j / 4 + j % 4 * 8];
+}
+
 /* The first element of 256 whose absolute value is `max`. */
 static float first_of(const float *row, float max)
 {
@@ -149,6 +148,8 @@ void yi_dot_v3_quant_q8_k(const float *row, void *ret, size_t n)
 				sum += block->qs[16 * j + l];
 			block->bsums[j] = (int16_t)sum;
 		}
+		for (int j = 0; j < YI_SUPER; j += YI_BLOCK)
+			order_by_sums(block->qs + j);
 		block->d = 1.0f / (-127.0f / signed_max);
 	}
 }
@@ -164,105 +165,4 @@ void yi_dot_v3_quant_f16(const float *row, void *ret, size_t n)
 						 _MM_FROUND_TO_NEAREST_INT));
 	for (; i < n; i++)
 		halves[i] = yi_half_of(row[i]);
-}
-
-static inline __m256 load_half(const uint16_t *at)
-{
-	return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)at));
-}
-
-static inline __m256 load_brain(const uint16_t *at)
-{
-	const __m128i brains = _mm_loadu_si128((const __m128i *)(const void *)at);
-
-	return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(brains), 16));
-}
-
-float yi_dot_v3_f32(const void *weights, const void *acts, size_t n)
-{
-	const float *x = weights, *y = acts;
-	__m256 a = _mm256_setzero_ps(), b = a, c = a, d = a;
-	float sum;
-	size_t i = 0;
-
-	for (; i + 32 <= n; i += 32) {
-		a = _mm256_fmadd_ps(_mm256_loadu_ps(x + i), _mm256_loadu_ps(y + i), a);
-		b = _mm256_fmadd_ps(_mm256_loadu_ps(x + i + 8), _mm256_loadu_ps(y + i + 8), b);
-		c = _mm256_fmadd_ps(_mm256_loadu_ps(x + i + 16), _mm256_loadu_ps(y + i + 16), c);
-		d = _mm256_fmadd_ps(_mm256_loadu_ps(x + i + 24), _mm256_loadu_ps(y + i + 24), d);
-	}
-	sum = sum_of(_mm256_add_ps(_mm256_add_ps(a, b), _mm256_add_ps(c, d)));
-	for (; i < n; i++)
-		sum += x[i] * y[i];
-	return sum;
-}
-
-float yi_dot_v3_f16(const void *weights, const void *acts, size_t n)
-{
-	const uint16_t *x = weights, *y = acts;
-	__m256 a = _mm256_setzero_ps(), b = a;
-	float sum;
-	size_t i = 0;
-
-	for (; i + 16 <= n; i += 16) {
-		a = _mm256_fmadd_ps(load_half(x + i), load_half(y + i), a);
-		b = _mm256_fmadd_ps(load_half(x + i + 8), load_half(y + i + 8), b);
-	}
-	sum = sum_of(_mm256_add_ps(a, b));
-	for (; i < n; i++)
-		sum += yi_half_to_float(x[i]) * yi_half_to_float(y[i]);
-	return sum;
-}
-
-float yi_dot_v3_bf16(const void *weights, const void *acts, size_t n)
-{
-	const uint16_t *x = weights, *y = acts;
-	__m256 a = _mm256_setzero_ps(), b = a;
-	float sum;
-	size_t i = 0;
-
-	for (; i + 16 <= n; i += 16) {
-		a = _mm256_fmadd_ps(load_brain(x + i), load_brain(y + i), a);
-		b = _mm256_fmadd_ps(load_brain(x + i + 8), load_brain(y + i + 8), b);
-	}
-	sum = sum_of(_mm256_add_ps(a, b));
-	for (; i < n; i++)
-		sum += yi_brain_to_float(x[i]) * yi_brain_to_float(y[i]);
-	return sum;
-}
-
-void yi_dot_v3_scores_f16(const float *q, const uint8_t *keys, size_t stride, uint32_t count,
-			  size_t n, float scale, float *ret)
-{
-	for (uint32_t t = 0; t < count; t++, keys += stride) {
-		const uint16_t *key = (const uint16_t *)(const void *)keys;
-		__m256 a = _mm256_setzero_ps(), b = a;
-		float sum;
-		size_t i = 0;
-
-		for (; i + 16 <= n; i += 16) {
-			a = _mm256_fmadd_ps(_mm256_loadu_ps(q + i), load_half(key + i), a);
-			b = _mm256_fmadd_ps(_mm256_loadu_ps(q + i + 8), load_half(key + i + 8), b);
-		}
-		sum = sum_of(_mm256_add_ps(a, b));
-		for (; i < n; i++)
-			sum += q[i] * yi_half_to_float(key[i]);
-		ret[t] = sum * scale;
-	}
-}
-
-void yi_dot_v3_mix_f16(const float *probs, const uint8_t *values, size_t stride, uint32_t count,
-		       size_t n, float *sum)
-{
-	for (uint32_t t = 0; t < count; t++, values += stride) {
-		const uint16_t *value = (const uint16_t *)(const void *)values;
-		const __m256 p = _mm256_set1_ps(probs[t]);
-		size_t i = 0;
-
-		for (; i + 8 <= n; i += 8)
-			_mm256_storeu_ps(sum + i, _mm256_fmadd_ps(load_half(value + i), p,
-								  _mm256_loadu_ps(sum + i)));
-		for (; i < n; i++)
-			sum[i] += probs[t] * yi_half_to_float(value[i]);
-	}
 }

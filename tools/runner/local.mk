@@ -13,6 +13,7 @@ libyiv3_a_SOURCES = \
 	%reldir%/dot_v3.c \
 	%reldir%/dot_v3.h \
 	%reldir%/dot_v3_acts.c \
+	%reldir%/dot_v3_float.c \
 	%reldir%/dot_v3_k.c
 yi_coder_run_LDADD += libyiv3.a
 endif
