@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "shim/alloc.h"
+#include "shim/base/bits.h"
 #include "shim/boot.h"
 #include "shim/heap/account.h"
 #include "shim/heap/extent.h"
@@ -17,13 +18,42 @@
 #include "shim/report.h"
 #include "shim/thread.h"
 
+#define RETAIN_DECAY_MS 60000u
+
+/*
+ * What other allocators' variables ask for. Freed memory that was to be kept for ever,
+ * the most copied recipe, is kept for a minute: the recipe is about page faults while work goes on.
+ */
+static struct tm_purge_policy policy_of(const struct tm_options *options)
+{
+	struct tm_purge_policy policy = {SIZE_MAX, UINT32_MAX};
+	uint64_t keep = options->keep_bytes[TM_TIER_SESSION];
+
+	if (keep != TM_OPTION_AUTO)
+		policy.keep_bytes = tm_bits_min(keep, SIZE_MAX - 1);
+	if (options->retain)
+		policy.decay_ms = RETAIN_DECAY_MS;
+	else if (options->decay_percent != 100)
+		policy.decay_ms = TM_PURGE_USUAL_DECAY_MS * options->decay_percent / 100;
+	return policy;
+}
+
 static void configure_purge(const struct tm_options *options)
 {
 	struct tm_purge_options purge = {.giveback = (enum tm_giveback)options->giveback};
 
 	for (unsigned part = 0; part < TM_PART_COUNT; part++)
-		purge.policy[part] = (struct tm_purge_policy){SIZE_MAX, UINT32_MAX};
+		purge.policy[part] = policy_of(options);
 	tm_purge_configure(&purge);
+}
+
+/* The kernel's mode stands unless the user wants less or more than it gives unasked. */
+static void configure_huge(const struct tm_options *options)
+{
+	if (options->huge == TM_HUGE_NEVER)
+		tm_zone.huge = tm_zone.huge == TM_THP_ALWAYS ? TM_THP_DECLINE : TM_THP_NEVER;
+	else if (options->huge == TM_HUGE_ALWAYS && tm_zone.huge != TM_THP_NEVER)
+		tm_zone.huge = TM_THP_EAGER;
 }
 
 int tm_core_boot(void)
@@ -32,6 +62,7 @@ int tm_core_boot(void)
 	int rc = tm_zone_init();
 
 	if (rc == 0) {
+		configure_huge(options);
 		tm_extent_init();
 		rc = tm_heap_init();
 	}

@@ -69,8 +69,6 @@ static const char tail[] =
 	".Bl -tag -width Ds\n"
 	".It Ev MALLOC_TRIM_THRESHOLD_\n"
 	"Free bytes that the session and temporary tiers keep while idle.\n"
-	".It Ev MALLOC_ARENA_MAX\n"
-	"How many heaps may keep free memory.\n"
 	".It Ev MALLOC_CONF\n"
 	"A\n"
 	".Cm dirty_decay_ms\n"

@@ -316,11 +316,6 @@ static bool translate_trim(struct reading *reading, struct tm_str value)
 	return true;
 }
 
-static bool translate_arenas(struct reading *reading, struct tm_str value)
-{
-	return tm_parse_u64_in(value, 1, UINT32_MAX, &reading->options->heaps_max) == 0;
-}
-
 /* jemalloc: -1, or the widely copied 9000000000, keeps freed pages for ever. */
 static bool translate_jemalloc(struct reading *reading, struct tm_str value)
 {
@@ -363,7 +358,6 @@ static void read_foreign(struct reading *reading)
 		bool (*translate)(struct reading *, struct tm_str);
 	} known[] = {
 		{"MALLOC_TRIM_THRESHOLD_", translate_trim},
-		{"MALLOC_ARENA_MAX", translate_arenas},
 		{"MALLOC_CONF", translate_jemalloc},
 		{"TCMALLOC_RELEASE_RATE", translate_release_rate},
 	};

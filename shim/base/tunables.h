@@ -102,8 +102,7 @@ struct tm_options {
 	const char *trace;
 	const char *deepbind_globs;
 
-	/* From other allocators' variables (hazards H, "translate when present"). */
-	uint64_t heaps_max; /* MALLOC_ARENA_MAX: how many heaps may keep free memory; 0: no limit */
+	/* From other allocators' variables. */
 	uint32_t decay_percent; /* TCMALLOC_RELEASE_RATE: of the usual times; 100 */
 	uint32_t retain;        /* 1: freed memory was asked to be kept for ever; it is kept long */
 

@@ -264,12 +264,13 @@ static void advise(enum tm_part part, uint32_t page, size_t bytes, size_t part_b
 		from = HUGE_FROM_SPAN_BYTES * tm_bits_max(tm_heap_count(), 1);
 	if (tm_zone.huge == TM_THP_NEVER)
 		return;
-	if (part_bytes >= from) {
+	if (tm_zone.huge != TM_THP_DECLINE &&
+	    (part_bytes >= from || tm_zone.huge == TM_THP_EAGER)) {
 		if (tm_zone.os->hugepage(addr, bytes))
 			return;
 		for (size_t i = 0; i < bytes / TM_UNIT_BYTES; i++)
 			tm_zone_unit(page)[i].flags |= TM_UNIT_HUGE;
-	} else if (tm_zone.huge == TM_THP_ALWAYS) {
+	} else if (tm_zone.huge != TM_THP_MADVISE) {
 		(void)tm_zone.os->nohugepage(addr, bytes);
 	}
 }

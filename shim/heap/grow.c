@@ -201,7 +201,9 @@ static int map_to(struct tm_range *r, uint32_t units)
 	/* the program may have split the mapping by advice or protection: another one beside it */
 	if (err == -EFAULT || err == -EINVAL) {
 		err = tm_zone.os->map_at(addr, bytes, PROT_READ | PROT_WRITE);
-		if (!err && tm_zone.huge != TM_THP_NEVER)
+		if (!err && tm_zone.huge == TM_THP_DECLINE)
+			(void)tm_zone.os->nohugepage(addr, bytes);
+		else if (!err && tm_zone.huge != TM_THP_NEVER)
 			(void)tm_zone.os->hugepage(addr, bytes);
 	}
 	if (!err)

@@ -8,7 +8,7 @@
 
 /* Defaults, and how they are spent. */
 #define AUTO_KEEP_BYTES ((size_t)4 << 20)
-#define AUTO_DECAY_MS 500u
+#define AUTO_DECAY_MS TM_PURGE_USUAL_DECAY_MS
 #define WINDOW_MAX 64u /* ticks remembered: decays up to 6.4 s count by their low-water mark */
 
 /* So much address space at the end of a part stays mapped although nothing of it is resident. */

@@ -21,6 +21,7 @@
 #include "shim/heap/zone.h"
 
 #define TM_PURGE_TICK_MS 100u
+#define TM_PURGE_USUAL_DECAY_MS 500u
 
 struct tm_purge_policy {
 	size_t keep_bytes; /* free memory that stays; SIZE_MAX: auto */

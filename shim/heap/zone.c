@@ -416,6 +416,8 @@ int tm_zone_cleanse(uint32_t page, size_t pages)
 
 	if (!err && (tm_zone_unit(page)->flags & TM_UNIT_HUGE))
 		(void)tm_zone.os->hugepage(addr, bytes);
+	else if (!err && tm_zone.huge != TM_THP_NEVER && tm_zone.huge != TM_THP_MADVISE)
+		(void)tm_zone.os->nohugepage(addr, bytes);
 	return err;
 }
 

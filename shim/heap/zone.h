@@ -72,6 +72,8 @@ enum tm_huge_mode {
 	TM_THP_NEVER,
 	TM_THP_MADVISE, /* the kernel gives them where they are asked for */
 	TM_THP_ALWAYS,  /* the kernel gives them everywhere: sparse parts have to decline */
+	TM_THP_DECLINE, /* likewise, and the user wants none */
+	TM_THP_EAGER,   /* the user wants them also where memory is sparse */
 };
 
 struct tm_zone {

@@ -406,7 +406,6 @@ Test(tunables, other_allocators_variables_are_translated_where_ours_say_nothing)
 	cr_assert_eq(options.keep_bytes[TM_TIER_TEMPORARY], 65536);
 	cr_assert_eq(options.keep_bytes[TM_TIER_PERSISTENT], TM_OPTION_AUTO);
 	cr_assert_eq(options.source[TM_TUNABLE_TIERMALLOC_SESSION_KEEP], TM_SOURCE_FOREIGN);
-	cr_assert_eq(options.heaps_max, 2);
 	cr_assert_eq(options.retain, 1);
 	cr_assert_eq(options.decay_percent, 40);
 }
