@@ -32,7 +32,7 @@ int main(void)
 	return 0;
 }
 C
-cc -o "$work/linked" "$work/p.c" -Wl,--no-as-needed "$work/libtiermalloc.so" || exit 1
+cc -o "$work/linked" "$work/p.c" -Wl,--no-as-needed "$work/libtiermalloc.so" -Wl,-rpath,"$work" || exit 1
 cc -o "$work/plain" "$work/p.c" || exit 1
 chmod 4755 "$work/linked" "$work/plain"
 cp "$work/linked" "$work/ordinary" && chmod 755 "$work/ordinary"
