@@ -421,18 +421,32 @@ bool tm_tunables_is_warning(const struct tm_tunables_problem *problem)
 	return problem->trouble != TM_TROUBLE_TRANSLATED && problem->trouble != TM_TROUBLE_FOREIGN;
 }
 
-/* Quoted, on one line, cut when long. */
-static void add_value(struct tm_fmt_out *out, struct tm_str value)
+/* On one line, cut when long. */
+static void add_clean(struct tm_fmt_out *out, struct tm_str text)
 {
-	size_t shown = tm_bits_min(value.len, VALUE_SHOWN);
+	size_t shown = tm_bits_min(text.len, VALUE_SHOWN);
 
-	tm_fmt_add_char(out, '\'');
 	for (size_t i = 0; i < shown; i++) {
-		unsigned char c = (unsigned char)value.at[i];
+		unsigned char c = (unsigned char)text.at[i];
 
 		tm_fmt_add_char(out, c < ' ' || c == 127 ? '?' : (char)c);
 	}
-	tm_fmt_add(out, value.len > shown ? "...'" : "'");
+	if (text.len > shown)
+		tm_fmt_add(out, "...");
+}
+
+static void add_value(struct tm_fmt_out *out, struct tm_str value)
+{
+	tm_fmt_add_char(out, '\'');
+	add_clean(out, value);
+	tm_fmt_add_char(out, '\'');
+}
+
+static void add_assignment(struct tm_fmt_out *out, const struct tm_tunables_problem *problem)
+{
+	add_clean(out, problem->name);
+	tm_fmt_add_char(out, '=');
+	add_value(out, problem->value);
 }
 
 static void add_key_hint(struct tm_fmt_out *out, const char *known)
@@ -451,8 +465,7 @@ static void add_key_hint(struct tm_fmt_out *out, const char *known)
 size_t tm_tunables_describe(char *buf, size_t size, const struct tm_tunables_problem *problem)
 {
 	struct tm_fmt_out out = {buf, size, 0};
-	int name_len = (int)problem->name.len;
-	const char *name = problem->name.at;
+	const char *allowed = problem->allowed;
 
 	if (size)
 		buf[0] = '\0';
@@ -460,46 +473,47 @@ size_t tm_tunables_describe(char *buf, size_t size, const struct tm_tunables_pro
 	case TM_TROUBLE_VALUE:
 		tm_fmt_add(&out, "bad value ");
 		add_value(&out, problem->value);
-		tm_fmt_add(&out, " of %.*s, use %s", name_len, name, problem->allowed);
+		tm_fmt_add(&out, " of ");
+		add_clean(&out, problem->name);
+		tm_fmt_add(&out, ", use %s", allowed);
 		break;
 	case TM_TROUBLE_VARIABLE:
-		tm_fmt_add(&out, "unknown variable %.*s=", name_len, name);
-		add_value(&out, problem->value);
-		tm_fmt_add(&out,
-			   problem->allowed ? ", did you mean %s" : ", see tiermalloc-tunables(5)",
-			   problem->allowed);
+		tm_fmt_add(&out, "unknown variable ");
+		add_assignment(&out, problem);
+		tm_fmt_add(&out, ", %s", allowed ? "did you mean " : "see tiermalloc-tunables(5)");
+		tm_fmt_add(&out, "%s", allowed ? allowed : "");
 		break;
 	case TM_TROUBLE_KEY:
-		tm_fmt_add(&out, "unknown key '%.*s' with value ", name_len, name);
+		tm_fmt_add(&out, "unknown key ");
+		add_value(&out, problem->name);
+		tm_fmt_add(&out, " with value ");
 		add_value(&out, problem->value);
 		tm_fmt_add(&out, " in " CONF);
-		add_key_hint(&out, problem->allowed);
+		add_key_hint(&out, allowed);
 		break;
 	case TM_TROUBLE_ITEM:
 		tm_fmt_add(&out, "bad item ");
 		add_value(&out, problem->value);
-		tm_fmt_add(&out, " of %.*s, use KEY=VALUE:KEY=VALUE", name_len, name);
+		tm_fmt_add(&out, " of " CONF ", use KEY=VALUE:KEY=VALUE");
 		break;
 	case TM_TROUBLE_NOT_BUILT:
-		tm_fmt_add(&out, "%.*s=", name_len, name);
-		add_value(&out, problem->value);
-		tm_fmt_add(&out, " has no effect, this build lacks %s", problem->allowed);
+		add_assignment(&out, problem);
+		tm_fmt_add(&out, " has no effect, this build lacks %s", allowed);
 		break;
 	case TM_TROUBLE_PARTLY:
-		tm_fmt_add(&out, "%.*s=", name_len, name);
-		add_value(&out, problem->value);
-		tm_fmt_add(&out, " has its effect in part only, this build lacks %s",
-			   problem->allowed);
+		add_assignment(&out, problem);
+		tm_fmt_add(&out, " has its effect in part only, this build lacks %s", allowed);
 		break;
 	case TM_TROUBLE_ROOM:
-		tm_fmt_add(&out, "no memory for the value of %.*s", name_len, name);
+		tm_fmt_add(&out, "no memory for the value of ");
+		add_clean(&out, problem->name);
 		break;
 	case TM_TROUBLE_TRANSLATED:
 	case TM_TROUBLE_FOREIGN:
-		tm_fmt_add(&out, "%.*s=", name_len, name);
-		add_value(&out, problem->value);
-		tm_fmt_add(&out, problem->trouble == TM_TROUBLE_FOREIGN ? " is ignored"
-									: " is taken over");
+		add_assignment(&out, problem);
+		tm_fmt_add(&out, "%s",
+			   problem->trouble == TM_TROUBLE_FOREIGN ? " is ignored"
+								  : " is taken over");
 		break;
 	}
 	return out.len;
