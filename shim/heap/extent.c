@@ -511,9 +511,14 @@ bool tm_extent_hand_over(enum tm_part from, enum tm_part to, size_t pages, size_
 	return true;
 }
 
+/*
+ * Never waits: a report may be written by a signal handler's exit that interrupted the holder (H19).
+ * The numbers may then be of two moments.
+ */
 void tm_extent_stats(enum tm_part part, struct tm_part_stats *ret_stats)
 {
-	struct tm_part_state *ps = tm_extent_lock(part);
+	struct tm_part_state *ps = &tm_parts[part];
+	bool is_held = tm_lock_try(&ps->lock);
 
 	*ret_stats = (struct tm_part_stats){
 		.mapped_bytes = ps->mapped_pages << TM_PAGE_SHIFT,
@@ -525,7 +530,8 @@ void tm_extent_stats(enum tm_part part, struct tm_part_stats *ret_stats)
 		.gives = ps->gives,
 		.steps = ps->zone_steps,
 	};
-	tm_extent_unlock(ps);
+	if (is_held)
+		tm_extent_unlock(ps);
 }
 
 void tm_extent_clear(void)

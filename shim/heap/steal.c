@@ -12,6 +12,7 @@
 #include <linux/futex.h>
 
 #include "shim/base/fmt.h"
+#include "shim/heap/remote.h"
 #include "shim/heap/trim.h"
 #include "shim/os/lock.h"
 #include "shim/os/proc.h"
@@ -136,6 +137,15 @@ size_t tm_trim_orphans(void)
 	size_t bytes = 0;
 
 	tm_heap_lock();
+	/*
+	 * A slot whose span has moved on is passed to that span's heap, which may stand earlier in the
+	 * list: all are drained before the first is trimmed.
+	 */
+	for (struct tm_heap *h = tm_heap_orphan_first(); h != NULL; h = h->next_orphan)
+		if (atomic_load_explicit(&h->remote, memory_order_relaxed) != NULL) {
+			tm_remote_drain(h);
+			h->trimmed_mark = 0;
+		}
 	for (struct tm_heap *h = tm_heap_orphan_first(); h != NULL; h = h->next_orphan) {
 		if (h->trimmed_mark == 1 &&
 		    atomic_load_explicit(&h->remote, memory_order_relaxed) == NULL)
