@@ -34,6 +34,7 @@ yi_coder_run_SOURCES = \
 	%reldir%/gguf.h \
 	%reldir%/gguf_value.c \
 	%reldir%/half.h \
+	%reldir%/info.c \
 	%reldir%/json.c \
 	%reldir%/json.h \
 	%reldir%/kv.c \

@@ -19,6 +19,8 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(verb, "make-model") == 0)
 		return yi_make_model_main(argc, argv);
+	if (strcmp(verb, "info") == 0)
+		return yi_info_main(argc, argv);
 	if (strcmp(verb, "serve-load") == 0)
 		return yi_serve_main(argc, argv);
 	return yi_run_main(argc, argv);

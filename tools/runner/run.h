@@ -5,5 +5,6 @@
 
 int yi_run_main(int argc, char **argv);
 int yi_make_model_main(int argc, char **argv);
+int yi_info_main(int argc, char **argv);
 
 #endif
