@@ -18,6 +18,20 @@ TM_INLINE void *take(size_t size, struct tm_site site, enum tm_counting count)
 	return NULL;
 }
 
+/* Medium slots and those of other threads. Functions of their own: the common path needs no stack. */
+static TM_NOINLINE void give_other(void *p, struct tm_granule *g)
+{
+	if (tm_tcache_give(p, g, TM_SPAN_MEDIUM, TM_COUNTED) != TM_FREE_DONE &&
+	    tm_tcache_give_remote(p, g) != TM_FREE_DONE)
+		tm_alloc_free_slow(p, g);
+}
+
+static TM_NOINLINE void give_other_plain(void *p, struct tm_granule *g)
+{
+	if (tm_tcache_give(p, g, TM_SPAN_MEDIUM, TM_PLAIN) != TM_FREE_DONE)
+		tm_alloc_free_slow(p, g);
+}
+
 TM_INLINE void give(void *p, enum tm_counting count)
 {
 	if (TM_UNLIKELY(!tm_zone_contains(p))) {
@@ -25,8 +39,12 @@ TM_INLINE void give(void *p, enum tm_counting count)
 		return;
 	}
 	struct tm_granule *g = tm_zone_granule(p);
-	if (TM_UNLIKELY(tm_tcache_give_small(p, g, count) != TM_FREE_DONE))
-		tm_alloc_free_slow(p, g);
+	if (TM_LIKELY(tm_tcache_give(p, g, TM_SPAN_SMALL, count) == TM_FREE_DONE))
+		return;
+	if (count == TM_COUNTED)
+		give_other(p, g);
+	else
+		give_other_plain(p, g);
 }
 
 TM_INLINE void *take_zeroed(size_t n, size_t size, struct tm_site site, enum tm_counting count)

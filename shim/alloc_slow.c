@@ -139,36 +139,6 @@ TM_NOINLINE void *tm_alloc_aligned_slow(size_t align, size_t size, struct tm_sit
 	return slow(size, align, TM_FILL_ANY, site);
 }
 
-/* A medium slot of one's own heap: the rest of the fast path of free. */
-static bool give_medium(void *p, struct tm_granule *g)
-{
-	uintptr_t word = tm_heap_word;
-	struct tm_slot *slot = p;
-	tm_entry8 *entry = NULL;
-
-	if (g->owner != (((const struct tm_heap *)word)->self | TM_OWNER_MEDIUM))
-		return false;
-	const struct tm_granule *head = tm_granule_at(g->head);
-	int32_t index = tm_span_index(head, p);
-	if (index <= 0)
-		return false; /* wrong, or the first slot: the general path looks closer */
-	if (head->side != NULL) {
-		entry = (tm_entry8 *)(void *)head->side + index;
-		if ((*entry & 0xffff) == TM_ENTRY_FREE)
-			return false;
-		*entry |= TM_ENTRY_FREE;
-	}
-	tm_heap_word = word | TM_HEAP_BUSY;
-	TM_SIGNAL_FENCE();
-	struct tm_slot **list = (struct tm_slot **)(word + g->list_offset);
-	slot->entry = entry;
-	slot->next = *list;
-	*list = slot;
-	TM_SIGNAL_FENCE();
-	tm_heap_word = word;
-	return true;
-}
-
 static void look_at_heap(struct tm_heap *h)
 {
 	uint64_t before = tm_clock_ns();
@@ -194,7 +164,7 @@ static void give_large(void *p, struct tm_granule *g, struct tm_thread_heap held
 
 static void give_slot(void *p, struct tm_granule *g, struct tm_thread_heap held)
 {
-	enum tm_give_result result = tm_tcache_give(held.heap, p, g);
+	enum tm_give_result result = tm_tcache_give_any(held.heap, p, g);
 	bool big = false;
 
 	if (result == TM_GIVE_TRIM) {
@@ -244,8 +214,6 @@ TM_NOINLINE void tm_alloc_free_slow(void *p, struct tm_granule *g)
 {
 	uintptr_t owner = tm_granule_owner(g);
 
-	if ((owner & TM_OWNER_BITS) == TM_OWNER_MEDIUM && give_medium(p, g))
-		return;
 	int saved = errno;
 	if (owner == TM_OWNER_NONE) {
 		free_unowned(p, g);

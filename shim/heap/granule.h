@@ -42,6 +42,8 @@ struct tm_granule {
 			uint32_t next;
 			uint32_t prev;
 			void *parked;
+			uint16_t index;  /* of this granule in its span */
+			uint16_t charge; /* what a slot takes of a magazine's room, see remote.h */
 		};
 		struct {                        /* [large.c], written by the owner of the block */
 			uint32_t page;          /* page number of the block's start in the zone */

@@ -55,7 +55,8 @@ struct tm_row {
 struct tm_magazine {
 	uintptr_t owner;
 	struct tm_slot *first, *last;
-	uint32_t slots, bytes;
+	int32_t room; /* bytes that still fit, see remote.h */
+	uint32_t pad;
 };
 
 enum tm_heap_state {

@@ -3,11 +3,6 @@
 
 #include "shim/heap/zone.h"
 
-/* One atomic operation for this many slots: at most .1 per pair is the goal, this is .03. */
-#define MAGAZINE_SLOTS 32u
-/* ... and no more memory than this out of its owner's reach. */
-#define MAGAZINE_BYTES (64u << 10)
-
 void tm_remote_push(uintptr_t owner, struct tm_slot *first, struct tm_slot *last)
 {
 	struct tm_heap *h = (struct tm_heap *)owner;
@@ -19,46 +14,38 @@ void tm_remote_push(uintptr_t owner, struct tm_slot *first, struct tm_slot *last
 		&h->remote, &head, first, memory_order_release, memory_order_relaxed));
 }
 
-static void hand_over(struct tm_magazine *m)
+TM_NOINLINE void tm_remote_hand_over(struct tm_magazine *m)
 {
 	uintptr_t owner = m->owner;
 	struct tm_slot *first = m->first, *last = m->last;
-	size_t bytes = m->bytes;
+	int32_t bytes = TM_MAGAZINE_ROOM - m->room;
 
-	m->owner = 0;
-	m->first = NULL;
-	m->last = NULL;
-	m->slots = 0;
-	m->bytes = 0;
+	*m = (struct tm_magazine){0};
 	if (first == NULL)
 		return;
 	tm_remote_push(owner, first, last);
-	tm_heap_freed_for((struct tm_heap *)owner, bytes);
+	tm_heap_freed_for((struct tm_heap *)owner, (size_t)bytes);
 }
 
-void tm_remote_give(struct tm_heap *mine, uintptr_t owner, struct tm_slot *slot, size_t slot_bytes)
+void tm_remote_give(struct tm_heap *mine, uintptr_t owner, struct tm_slot *slot, uint16_t charge)
 {
-	struct tm_magazine *m = &mine->magazine[(owner / TM_HEAP_STRIDE) % TM_MAGAZINES];
+	struct tm_magazine *m = tm_remote_magazine(mine, owner);
 
 	if (m->owner != owner) {
-		if (m->owner != 0)
-			hand_over(m);
+		tm_remote_hand_over(m);
 		m->owner = owner;
 		m->last = slot;
+		m->room = TM_MAGAZINE_ROOM;
 	}
-	slot->next = m->first;
-	m->first = slot;
-	m->slots++;
-	m->bytes += (uint32_t)slot_bytes;
-	if (m->slots >= MAGAZINE_SLOTS || m->bytes >= MAGAZINE_BYTES)
-		hand_over(m);
+	if (tm_remote_collect(m, slot, charge))
+		tm_remote_hand_over(m);
 }
 
 void tm_remote_flush(struct tm_heap *mine)
 {
 	for (unsigned i = 0; i < TM_MAGAZINES; i++)
 		if (mine->magazine[i].owner != 0)
-			hand_over(&mine->magazine[i]);
+			tm_remote_hand_over(&mine->magazine[i]);
 }
 
 size_t tm_remote_drain(struct tm_heap *h)

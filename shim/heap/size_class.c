@@ -3,25 +3,25 @@
 
 #include "shim/base/attrs.h"
 
-#define RECIP(b) (uint32_t)(((UINT64_C(1) << 32) + (b)-1) / (b))
-#define RECIP64(b) (uint64_t)(UINT64_MAX / (b) + 1)
-
-#define SHAPE(b, g)                                                                                \
+#define RECIP(b, shift) (uint32_t)(((UINT64_C(1) << (shift)) + (b)-1) / (b))
+#define CHARGE(b) (uint16_t)((b) < 2048 ? 2048 : (b) > 32768 ? 32768 : (b))
+#define SHAPE(b, g, shift)                                                                         \
 	{                                                                                          \
-		(b), (uint16_t)((g)*TM_GRANULE_BYTES / (b)), (g), RECIP(b), RECIP64(b)             \
+		(b), (uint16_t)((g)*TM_GRANULE_BYTES / (b)), (g), RECIP(b, shift), CHARGE(b)       \
 	}
 
 /* One granule holds a span of every class up to 1 KiB: its slots need no more than a 16-bit offset. */
-#define SMALL(n) SHAPE((n)*16u, 1)
+#define SMALL(n) SHAPE((n)*16u, 1, TM_RECIP_SHIFT_SMALL)
 #define SMALL8(n)                                                                                  \
 	SMALL((n) + 1), SMALL((n) + 2), SMALL((n) + 3), SMALL((n) + 4), SMALL((n) + 5),            \
 		SMALL((n) + 6), SMALL((n) + 7), SMALL((n) + 8)
 
 /* Spans of larger slots hold at least eight of them and waste at most a sixteenth at their end. */
+#define MEDIUM(b, g) SHAPE(b, g, TM_RECIP_SHIFT_MEDIUM)
 #define MEDIUM8(base, g)                                                                           \
-	SHAPE((base) / 8 * 9, g), SHAPE((base) / 8 * 10, g), SHAPE((base) / 8 * 11, g),            \
-		SHAPE((base) / 8 * 12, g), SHAPE((base) / 8 * 13, g), SHAPE((base) / 8 * 14, g),   \
-		SHAPE((base) / 8 * 15, g), SHAPE((base) / 8 * 16, g)
+	MEDIUM((base) / 8 * 9, g), MEDIUM((base) / 8 * 10, g), MEDIUM((base) / 8 * 11, g),         \
+		MEDIUM((base) / 8 * 12, g), MEDIUM((base) / 8 * 13, g),                            \
+		MEDIUM((base) / 8 * 14, g), MEDIUM((base) / 8 * 15, g), MEDIUM((base) / 8 * 16, g)
 
 const struct tm_class_shape tm_class_shape[TM_CLASSES] = {
 	SMALL(1), /* class 0 */

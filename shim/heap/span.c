@@ -67,7 +67,9 @@ static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 	for (unsigned i = 0; i < shape->granules; i++) {
 		struct tm_granule *g = head + i;
 
-		g->recip = kind == TM_SPAN_SMALL ? shape->recip : 0;
+		g->recip = shape->recip;
+		g->index = (uint16_t)i;
+		g->charge = shape->charge;
 		g->list_offset =
 			(uint16_t)(offsetof(struct tm_heap, list) + klass * sizeof(void *));
 		g->kind = (uint8_t)kind;
@@ -227,11 +229,11 @@ void tm_span_release(struct tm_heap *h, struct tm_granule *head)
 int32_t tm_span_index(const struct tm_granule *head, const void *p)
 {
 	uint64_t offset = (uint64_t)((const char *)p - tm_span_base(head));
-	uint64_t recip = tm_class_shape[head->klass].recip64;
-	tm_u128 product = (tm_u128)offset * recip;
-	uint64_t index = (uint64_t)(product >> 64);
+	uint64_t index = tm_class_index(offset, head->recip,
+					head->kind == TM_SPAN_SMALL ? TM_RECIP_SHIFT_SMALL
+								    : TM_RECIP_SHIFT_MEDIUM);
 
-	if ((uint64_t)product >= recip || index < tm_span_first(head) || index >= head->nslots)
+	if (index < tm_span_first(head) || index >= head->nslots)
 		return -1;
 	return (int32_t)index;
 }

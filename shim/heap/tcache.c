@@ -41,7 +41,7 @@ static bool mark_free(const struct tm_granule *head, void *entry)
 	return true;
 }
 
-enum tm_give_result tm_tcache_give(struct tm_heap *mine, void *p, struct tm_granule *g)
+enum tm_give_result tm_tcache_give_any(struct tm_heap *mine, void *p, struct tm_granule *g)
 {
 	struct tm_granule *head = tm_span_head(g);
 	struct tm_slot *slot = p;
@@ -68,7 +68,7 @@ enum tm_give_result tm_tcache_give(struct tm_heap *mine, void *p, struct tm_gran
 		return TM_GIVE_DONE;
 	}
 	if ((uintptr_t)mine != owner) {
-		tm_remote_give(mine, owner, slot, tm_class_bytes(head->klass));
+		tm_remote_give(mine, owner, slot, head->charge);
 		return TM_GIVE_DONE;
 	}
 	if (index != 0) {

@@ -22,7 +22,7 @@ enum tm_give_result {
  * Free a slot of any heap. `mine` is the caller's heap, held by it, or NULL (a thread without one,
  * a signal handler): then the slot is pushed to its owner at once.
  */
-enum tm_give_result tm_tcache_give(struct tm_heap *mine, void *p, struct tm_granule *g);
+enum tm_give_result tm_tcache_give_any(struct tm_heap *mine, void *p, struct tm_granule *g);
 
 /* Requested and usable bytes of a live slot; 0 if p is no slot's start. */
 size_t tm_tcache_usable(const void *p, struct tm_granule *g);

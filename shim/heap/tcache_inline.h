@@ -14,6 +14,7 @@
 
 #include "shim/heap/account.h"
 #include "shim/heap/heap.h"
+#include "shim/heap/remote.h"
 #include "shim/heap/span.h"
 #include "shim/heap/zone.h"
 
@@ -74,43 +75,93 @@ leave:
 enum tm_free_result { TM_FREE_DONE, TM_FREE_OTHER };
 
 /*
- * A small slot of the caller's own heap. TM_FREE_OTHER: nothing was done: another heap's, a larger
- * one, a wrong pointer, freed twice, or the first slot of its span (which makes the slow path look
+ * The slot's entry once it is certain that p is the start of a slot in use; NULL: take the slow path:
+ * a wrong pointer, freed twice, or the first slot of its span (which makes the slow path look
  * whether memory can be given back, once per span and round, without a counter here).
- *
- * Only the counted form, the default, knows a wrong pointer into a span and a second free.
  */
-TM_INLINE enum tm_free_result tm_tcache_give_small(void *p, struct tm_granule *g,
-						   enum tm_counting count)
+TM_INLINE void *tm_tcache_entry(const void *p, const struct tm_granule *g, enum tm_span_kind form)
+{
+	uint64_t index;
+
+	if (form == TM_SPAN_SMALL) {
+		/* tm_class_index, in the form that compiles to the fewest instructions */
+		uint64_t product = (uint64_t)(uint16_t)(uintptr_t)p * g->recip;
+
+		if (TM_UNLIKELY((uint32_t)product >= g->recip))
+			return NULL;
+		index = product >> TM_RECIP_SHIFT_SMALL;
+	} else {
+		uint64_t offset = (uint16_t)(uintptr_t)p + ((uint64_t)g->index << TM_GRANULE_SHIFT);
+
+		index = tm_class_index(offset, g->recip, TM_RECIP_SHIFT_MEDIUM);
+		if (TM_UNLIKELY(index == TM_NO_INDEX))
+			return NULL;
+	}
+	if (TM_UNLIKELY(index == 0))
+		return NULL;
+	void *entry = g->side + (form == TM_SPAN_SMALL ? 3 : 8) * index;
+	return TM_LIKELY(((struct tm_entry3 *)entry)->id != TM_ENTRY_FREE) ? entry : NULL;
+}
+
+TM_INLINE void tm_tcache_mark_free(struct tm_slot *slot, void *entry)
+{
+	((struct tm_entry3 *)entry)->id |= TM_ENTRY_FREE; /* both forms begin with the id */
+	slot->entry = entry;
+}
+
+/*
+ * A slot of the caller's own heap. TM_FREE_OTHER: nothing was done. Only the counted form, the
+ * default, knows a wrong pointer into a span and a second free.
+ */
+TM_INLINE enum tm_free_result tm_tcache_give(void *p, struct tm_granule *g, enum tm_span_kind form,
+					     enum tm_counting count)
 {
 	uintptr_t word = tm_heap_word;
+	uintptr_t mark = form == TM_SPAN_MEDIUM ? TM_OWNER_MEDIUM : 0;
 	struct tm_slot *slot = p;
-	struct tm_entry3 *entry = NULL;
+	void *entry = NULL;
 
 	if (count == TM_COUNTED) {
 		/* `self` and not the word: it is wiped in the child of a raw fork. */
-		if (TM_UNLIKELY(g->owner != ((struct tm_heap *)word)->self))
+		if (TM_UNLIKELY(g->owner != (((struct tm_heap *)word)->self | mark)))
 			return TM_FREE_OTHER;
-		uint64_t product = (uint64_t)(uint16_t)(uintptr_t)p * g->recip;
-		if (TM_UNLIKELY((uint32_t)product >= g->recip))
+		entry = tm_tcache_entry(p, g, form);
+		if (TM_UNLIKELY(entry == NULL))
 			return TM_FREE_OTHER;
-		uint64_t index = product >> 32;
-		if (TM_UNLIKELY(index == 0))
-			return TM_FREE_OTHER;
-		entry = (struct tm_entry3 *)(g->side + 3 * index);
-		if (TM_UNLIKELY(entry->id == TM_ENTRY_FREE))
-			return TM_FREE_OTHER;
-	} else if (TM_UNLIKELY(g->owner != word || (uint16_t)(uintptr_t)p == 0)) {
+	} else if (TM_UNLIKELY(g->owner != (word | mark) ||
+			       ((uint16_t)(uintptr_t)p | (form == TM_SPAN_MEDIUM ? g->index : 0)) ==
+				       0)) {
 		return TM_FREE_OTHER;
 	}
 	tm_tcache_enter(word);
 	uintptr_t offset = g->list_offset;
-	if (count == TM_COUNTED) {
-		entry->id |= TM_ENTRY_FREE;
-		slot->entry = entry;
-	}
+	if (count == TM_COUNTED)
+		tm_tcache_mark_free(slot, entry);
 	slot->next = *(struct tm_slot **)(word + offset);
 	*(struct tm_slot **)(word + offset) = slot;
+	tm_tcache_leave(word);
+	return TM_FREE_DONE;
+}
+
+/* A slot of another thread's heap, while this thread collects slots for that one. */
+TM_INLINE enum tm_free_result tm_tcache_give_remote(void *p, struct tm_granule *g)
+{
+	uintptr_t word = tm_heap_word;
+	uintptr_t tagged = tm_granule_owner(g), owner = tagged & ~TM_OWNER_BITS;
+	struct tm_heap *h = (struct tm_heap *)word;
+	struct tm_magazine *m = tm_remote_magazine(h, owner);
+
+	/* Empty heaps, of a thread without one or a busy one, have self 0 and no magazine's owner. */
+	if (owner == 0 || m->owner != owner || h->self == 0 || (tagged & TM_OWNER_TAINTED) != 0)
+		return TM_FREE_OTHER;
+	void *entry = (tagged & TM_OWNER_MEDIUM) != 0 ? tm_tcache_entry(p, g, TM_SPAN_MEDIUM)
+						      : tm_tcache_entry(p, g, TM_SPAN_SMALL);
+	if (TM_UNLIKELY(entry == NULL))
+		return TM_FREE_OTHER;
+	tm_tcache_enter(word);
+	tm_tcache_mark_free(p, entry);
+	if (TM_UNLIKELY(tm_remote_collect(m, p, g->charge)))
+		tm_remote_hand_over(m);
 	tm_tcache_leave(word);
 	return TM_FREE_DONE;
 }
