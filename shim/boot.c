@@ -216,7 +216,7 @@ static void stir_random(void)
 	uint64_t w[2], mix;
 	unsigned i;
 	__builtin_memcpy(w, tm_root.random, sizeof(w));
-	mix = w[1] ^ (uintptr_t)&w ^ ((uint64_t)tm_sys_getpid() << 40);
+	mix = w[1] ^ (uintptr_t)&w;
 	for (i = 0; i < 2; i++) {
 		mix += UINT64_C(0x9e3779b97f4a7c15);
 		w[i] = (mix ^ (mix >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -228,10 +228,21 @@ static void stir_random(void)
 
 /* --- which functions serve -------------------------------------------------------------------- */
 
+/*
+ * A static run-time library keeps its own names to itself, but shows what it replaces: nobody else
+ * defines both of these in a program.
+ */
+static bool has_static_sanitizer(void)
+{
+	struct tm_elf_object program;
+	return tm_elf_program(&program) && tm_elf_find(&program, "__tls_get_addr") != 0 &&
+	       tm_elf_find(&program, "__cxa_atexit") != 0;
+}
+
 static bool has_sanitizer(void)
 {
 	return &__asan_init != NULL || &__tsan_init != NULL || &__msan_init != NULL ||
-	       &__hwasan_init != NULL || &__lsan_init != NULL;
+	       &__hwasan_init != NULL || &__lsan_init != NULL || has_static_sanitizer();
 }
 
 static void go_on(void)
@@ -324,26 +335,24 @@ static bool is_libc(uintptr_t address, const char *name)
 /*
  * User memory goes back through libc's names, where registration caches listen (H52). Their code may
  * do what it likes, so that a helper without libc's state must not run it: the program's own threads
- * give back instead.
+ * give back instead. Used from the end of boot on: a listener may have come here by a dlsym of its
+ * own, and not be ready.
  */
-static bool is_release_watched(void)
+static struct tm_mem_release_ops find_release(void)
 {
-	return !is_libc(called_first("munmap"), "munmap") ||
-	       !is_libc(called_first("madvise"), "madvise");
-}
-
-/* Last in boot: a listener may have come here by a dlsym of its own, and not be ready. */
-static void release_through_libc(void)
-{
-	int (*unmap)(void *, size_t) = NULL;
-	int (*advise)(void *, size_t, int) = NULL;
-	TM_ELF_FUNCTION(called_first("munmap"), &unmap);
-	TM_ELF_FUNCTION(called_first("madvise"), &advise);
-	tm_mem_use_libc(unmap, advise);
+	struct tm_mem_release_ops ops = {0};
+	uintptr_t unmap = called_first("munmap"), advise = called_first("madvise");
+	if (!is_libc(unmap, "munmap") || !is_libc(advise, "madvise"))
+		tm_root.options.thread = TM_THREAD_NEVER;
+	TM_ELF_FUNCTION(unmap, &ops.munmap);
+	TM_ELF_FUNCTION(advise, &ops.madvise);
+	return ops;
 }
 
 static void boot(void)
 {
+	struct tm_mem_release_ops release;
+	struct tm_elf_object libc;
 	tm_root.stack_end = &__libc_stack_end != NULL ? (uintptr_t)__libc_stack_end : 0;
 	read_auxv();
 	stir_random();
@@ -351,16 +360,17 @@ static void boot(void)
 	tm_msg_init();
 	tm_clock_init();
 	read_options(find_environment());
-	if (is_release_watched())
-		tm_root.options.thread = TM_THREAD_NEVER;
+	release = find_release();
 	tm_dl_boot();
-	if (has_sanitizer())
+	if (!tm_elf_libc(&libc))
+		tm_passive_begin(TM_PASSIVE_LIBC);
+	else if (has_sanitizer())
 		tm_passive_begin(TM_PASSIVE_SANITIZER);
 	else if (tm_root.options.mode == TM_MODE_OFF)
 		tm_passive_begin(TM_PASSIVE_OFF);
 	else
 		go_on();
-	release_through_libc();
+	tm_mem_use_libc(release.munmap, release.madvise);
 	/* Where this fails (an exotic page size, a filter) the root merely stays writable. */
 	tm_mem_protect(&tm_root_pages, sizeof(tm_root_pages), PROT_READ);
 }

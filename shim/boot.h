@@ -47,6 +47,7 @@ enum tm_passive_reason {
 	TM_PASSIVE_NOT,
 	TM_PASSIVE_OFF,       /* TIERMALLOC=off */
 	TM_PASSIVE_SANITIZER, /* the program brings a sanitizer's allocator (H80) */
+	TM_PASSIVE_LIBC,      /* the C library is not glibc (H25) */
 	TM_PASSIVE_NO_CORE,   /* the engine could not get its first memory */
 };
 

@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <link.h>
+#include <stdatomic.h>
 
 /* What a lookup needs of one object. Pointers of the vDSO are not relocated by the loader. */
 struct tables {
@@ -133,6 +134,8 @@ uintptr_t tm_elf_find(const struct tm_elf_object *object, const char *name)
 	return i == 0 ? 0 : object->base + t.symbols[i].st_value;
 }
 
+/* --- by the loader's own list, without a lock -------------------------------------------------- */
+
 static const struct link_map *first_map(void)
 {
 	const struct r_debug *debug = &_r_debug;
@@ -165,34 +168,9 @@ static const struct link_map *own_map(void)
 	return map;
 }
 
-uintptr_t tm_elf_next(const char *name)
-{
-	const struct link_map *own = own_map();
-	struct tm_elf_object ignored;
-	return own == NULL ? 0 : find_from(own->l_next, name, &ignored);
-}
+/* --- by dl_iterate_phdr, under the loader's lock ------------------------------------------------ */
 
-uintptr_t tm_elf_first(const char *name)
-{
-	struct tm_elf_object ignored;
-	return find_from(first_map(), name, &ignored);
-}
-
-bool tm_elf_self(struct tm_elf_object *ret_self)
-{
-	const struct link_map *own = own_map();
-	if (own != NULL)
-		*ret_self = object_of(own);
-	return own != NULL;
-}
-
-bool tm_elf_libc(struct tm_elf_object *ret_libc)
-{
-	/* No interposer has a reason to define this one. */
-	return find_from(first_map(), "gnu_get_libc_version", ret_libc) != 0;
-}
-
-/* A walk over the objects in load order, under the loader's list lock. */
+/* A walk over the objects in load order. */
 struct walk {
 	const char *name;
 	uintptr_t after; /* address whose object must come first; 0: no condition */
@@ -245,12 +223,75 @@ static int visit(struct dl_phdr_info *info, size_t bytes, void *arg)
  */
 static void each_object(struct walk *w)
 {
-	int (*iterate)(int (*)(struct dl_phdr_info *, size_t, void *), void *) = NULL;
+	int (*iterate)(int (*)(struct dl_phdr_info *, size_t, void *), void *) = dl_iterate_phdr;
 	struct tm_elf_object libc;
 	if (tm_elf_libc(&libc))
 		TM_ELF_FUNCTION(tm_elf_find(&libc, "dl_iterate_phdr"), &iterate);
 	if (iterate != NULL)
 		iterate(visit, w);
+}
+
+/* --- what others ask ---------------------------------------------------------------------------- */
+
+/* A loader without a list that we know, as musl's: its libc does not allocate in the walk. */
+static uintptr_t walk_for(struct walk w)
+{
+	each_object(&w);
+	return w.found;
+}
+
+uintptr_t tm_elf_next(const char *name)
+{
+	const struct link_map *own = own_map();
+	struct tm_elf_object ignored;
+	if (own == NULL)
+		return walk_for((struct walk){
+			.name = name, .after = (uintptr_t)_DYNAMIC, .rule = BEHIND_CALLER});
+	return find_from(own->l_next, name, &ignored);
+}
+
+uintptr_t tm_elf_first(const char *name)
+{
+	struct tm_elf_object ignored;
+	if (first_map() == NULL)
+		return walk_for((struct walk){.name = name, .rule = FROM_START});
+	return find_from(first_map(), name, &ignored);
+}
+
+bool tm_elf_program(struct tm_elf_object *ret_program)
+{
+	const struct link_map *map = first_map();
+	if (map == NULL || map->l_ld == NULL)
+		return false;
+	*ret_program = object_of(map);
+	return true;
+}
+
+bool tm_elf_self(struct tm_elf_object *ret_self)
+{
+	const struct link_map *own = own_map();
+	if (own != NULL)
+		*ret_self = object_of(own);
+	return own != NULL;
+}
+
+bool tm_elf_libc(struct tm_elf_object *ret_libc)
+{
+	/* Never unloaded; a race stores the same words twice. */
+	static _Atomic uintptr_t base;
+	static const void *_Atomic dynamic;
+	const void *known = atomic_load_explicit(&dynamic, memory_order_acquire);
+	if (known != NULL) {
+		*ret_libc = (struct tm_elf_object){
+			atomic_load_explicit(&base, memory_order_relaxed), known};
+		return true;
+	}
+	/* No interposer has a reason to define this one. */
+	if (find_from(first_map(), "gnu_get_libc_version", ret_libc) == 0)
+		return false;
+	atomic_store_explicit(&base, ret_libc->base, memory_order_relaxed);
+	atomic_store_explicit(&dynamic, ret_libc->dynamic, memory_order_release);
+	return true;
 }
 
 uintptr_t tm_elf_next_after(uintptr_t address, const char *name, struct tm_elf_object *ret_object)

@@ -45,7 +45,10 @@ uintptr_t tm_elf_first(const char *name);
  */
 uintptr_t tm_elf_next_after(uintptr_t address, const char *name, struct tm_elf_object *ret_object);
 
-/* The object that defines the C library's functions in the program's own namespace; false: not found. */
+/* The program itself; false: it is static or not in the loader's list. */
+bool tm_elf_program(struct tm_elf_object *ret_program);
+
+/* glibc, of the program's own namespace; false: the C library is another one. */
 bool tm_elf_libc(struct tm_elf_object *ret_libc);
 
 /* This library (or the program that contains it); false: not in the loader's list. */

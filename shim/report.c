@@ -218,7 +218,7 @@ static void add_errors(struct tm_fmt_out *out)
 static void add_report(struct tm_fmt_out *out)
 {
 	static const char *const why[] = {"", "TIERMALLOC=off", "the program has a sanitizer",
-					  "no memory at start"};
+					  "the C library is not glibc", "no memory at start"};
 	struct tm_snapshot s = {0};
 	int pid = tm_sys_getpid();
 	tm_fmt_add(out, "tiermalloc %s report of process %d (%s)\n", tm_version_string(), pid,
