@@ -8,14 +8,16 @@
  * next definition, which may be another interposer's; its result and errno are the caller's.
  */
 #include <errno.h>
+#include <linux/prctl.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 
 #include "shim/base/attrs.h"
 #include "shim/boot.h"
 #include "shim/elf.h"
-#include "shim/heap/zone.h"
 #include "shim/heap/span.h"
+#include "shim/heap/zone.h"
 #include "shim/helper.h"
 
 typedef _Atomic uintptr_t cache;
@@ -56,9 +58,9 @@ static void about_process(void)
 	type name parameters;                                                                      \
 	TM_EXPORT type name parameters                                                             \
 	{                                                                                          \
-		static cache c;                                                                    \
+		static cache at;                                                                   \
 		type(*next) parameters;                                                            \
-		uintptr_t address = next_of(&c, #name);                                            \
+		uintptr_t address = next_of(&at, #name);                                           \
 		before;                                                                            \
 		if (address == 0)                                                                  \
 			return not_here();                                                         \
@@ -97,3 +99,26 @@ FORWARD(int, setfsgid, (gid_t group), (group), about_process())
 FORWARD(int, setgroups, (size_t n, const gid_t *groups), (n, groups), about_process())
 FORWARD(int, unshare, (int flags), (flags), about_process())
 FORWARD(int, setns, (int fd, int type), (fd, type), about_process())
+
+/*
+ * A filter may kill for what the helper does and even for the look whether there is a filter (H68):
+ * whoever installs one is noticed here, before it is in force.
+ */
+static TM_COLD void filter_comes(void)
+{
+	if (tm_boot_is_ready() && tm_root.server == TM_SERVER_ENGINE)
+		tm_helper_forbid();
+}
+
+TM_INLINE void about_filter(bool installs)
+{
+	if (TM_UNLIKELY(installs))
+		filter_comes();
+}
+
+FORWARD(int, prctl,
+	(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d),
+	(option, a, b, c, d), about_filter(option == PR_SET_SECCOMP))
+FORWARD(long, syscall, (long number, long a, long b, long c, long d, long e, long f),
+	(number, a, b, c, d, e, f),
+	about_filter(number == SYS_seccomp || (number == SYS_prctl && a == PR_SET_SECCOMP)))

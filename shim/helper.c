@@ -193,6 +193,14 @@ void tm_helper_stop(void)
 	tm_lock_release(&helper.lock);
 }
 
+void tm_helper_forbid(void)
+{
+	tm_helper_stop();
+	(void)tm_lock_acquire(&helper.lock);
+	helper.never = true;
+	tm_lock_release(&helper.lock);
+}
+
 void tm_helper_fork_child(void)
 {
 	(void)tm_lock_acquire(&helper.lock);

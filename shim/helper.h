@@ -34,6 +34,9 @@ void tm_helper_kick(void);
  */
 void tm_helper_stop(void);
 
+/* End it, and never start it again: a system call filter is about to be installed. */
+void tm_helper_forbid(void);
+
 /* In the child of a fork: there is no helper; if there is work for one, it is started (H94). */
 void tm_helper_fork_child(void);
 
