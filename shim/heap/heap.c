@@ -16,8 +16,11 @@
 /* An orphan is looked at when this much and an eighth of its spans was freed into it. */
 #define ORPHAN_LOOK_BYTES ((size_t)256 << 10)
 
-/* Lists that are always empty, for a heap address and its twin alike; never written, so never resident. */
-static const TM_ALIGNED(4096) char none[TM_HEAP_BUSY + TM_PAGE_BYTES];
+/*
+ * Lists that are always empty, for a heap address and its twin alike. Never written, and not const: as
+ * zero pages they are never resident, as constants they would be pages of the file.
+ */
+static TM_ALIGNED(4096) char none[TM_HEAP_BUSY + TM_PAGE_BYTES];
 
 TM_TLS uintptr_t tm_heap_word = (uintptr_t)none;
 
