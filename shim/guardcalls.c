@@ -4,11 +4,13 @@
  *
  * Advice, locks, policies and protection stay with pages when a block is freed: the zone is told, so
  * that the next owner gets plain pages (H93). Changing the user, or leaving a namespace, is refused
- * or goes wrong while the helper's thread is there: it is stopped first. Each ends in a jump to the
- * next definition, which may be another interposer's; its result and errno are the caller's.
+ * or goes wrong while the helper's thread is there: it is stopped first. A filter that the program sets
+ * for itself may kill for an open or a clone: from its request on we do neither (H68). Each ends in a
+ * jump to the next definition, which may be another interposer's; its result and errno are the caller's.
  */
 #include <errno.h>
 #include <linux/prctl.h>
+#include <linux/seccomp.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -19,6 +21,8 @@
 #include "shim/heap/span.h"
 #include "shim/heap/zone.h"
 #include "shim/helper.h"
+#include "shim/os/proc.h"
+#include "shim/os/sys.h"
 
 typedef _Atomic uintptr_t cache;
 
@@ -79,11 +83,6 @@ FORWARD(int, mprotect, (void *start, size_t bytes, int prot), (start, bytes, pro
 	about_pages(start, bytes))
 FORWARD(int, pkey_mprotect, (void *start, size_t bytes, int prot, int key),
 	(start, bytes, prot, key), about_pages(start, bytes))
-FORWARD(long, mbind,
-	(void *start, unsigned long bytes, int mode, const unsigned long *nodes, unsigned long max,
-	 unsigned flags),
-	(start, bytes, mode, nodes, max, flags), about_pages(start, bytes))
-
 FORWARD(int, setuid, (uid_t user), (user), about_process())
 FORWARD(int, seteuid, (uid_t user), (user), about_process())
 FORWARD(int, setreuid, (uid_t real, uid_t effective), (real, effective), about_process())
@@ -100,25 +99,91 @@ FORWARD(int, setgroups, (size_t n, const gid_t *groups), (n, groups), about_proc
 FORWARD(int, unshare, (int flags), (flags), about_process())
 FORWARD(int, setns, (int fd, int type), (fd, type), about_process())
 
-/*
- * A filter may kill for what the helper does and even for the look whether there is a filter (H68):
- * whoever installs one is noticed here, before it is in force.
- */
-static TM_COLD void filter_comes(void)
+/* --- calls with many meanings ----------------------------------------------------------------- */
+
+static void about_filter(void)
 {
+	tm_proc_forbid_files();
 	if (tm_boot_is_ready() && tm_root.server == TM_SERVER_ENGINE)
 		tm_helper_forbid();
 }
 
-TM_INLINE void about_filter(bool installs)
+/* Declared with the most arguments they may have: a variadic callee finds these in the same places. */
+long mbind(void *start, unsigned long bytes, int mode, const unsigned long *nodes,
+	   unsigned long max, unsigned flags);
+int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
+
+static long raw_mbind(void *start, unsigned long bytes, int mode, const unsigned long *nodes,
+		      unsigned long max, unsigned flags)
 {
-	if (TM_UNLIKELY(installs))
-		filter_comes();
+	long result = tm_syscall6(SYS_mbind, (long)start, (long)bytes, mode, (long)nodes, (long)max,
+				  (long)flags);
+	if (!tm_sys_is_error(result))
+		return result;
+	errno = (int)-result;
+	return -1;
 }
 
-FORWARD(int, prctl,
-	(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d),
-	(option, a, b, c, d), about_filter(option == PR_SET_SECCOMP))
-FORWARD(long, syscall, (long number, long a, long b, long c, long d, long e, long f),
-	(number, a, b, c, d, e, f),
-	about_filter(number == SYS_seccomp || (number == SYS_prctl && a == PR_SET_SECCOMP)))
+/* libnuma's, where the program has it. */
+TM_EXPORT long mbind(void *start, unsigned long bytes, int mode, const unsigned long *nodes,
+		     unsigned long max, unsigned flags)
+{
+	static cache c;
+	long (*next)(void *, unsigned long, int, const unsigned long *, unsigned long, unsigned);
+	uintptr_t address = next_of(&c, "mbind");
+	about_pages(start, bytes);
+	if (address == 0)
+		return raw_mbind(start, bytes, mode, nodes, max, flags);
+	TM_ELF_FUNCTION(address, &next);
+	return next(start, bytes, mode, nodes, max, flags);
+}
+
+/* Without a filter's text the call only asks whether there could be one. */
+TM_EXPORT int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
+{
+	static cache known;
+	int (*next)(int, unsigned long, unsigned long, unsigned long, unsigned long);
+	uintptr_t address = next_of(&known, "prctl");
+	if (option == PR_SET_SECCOMP && (a == SECCOMP_MODE_STRICT || b != 0))
+		about_filter();
+	if (address == 0)
+		return not_here();
+	TM_ELF_FUNCTION(address, &next);
+	return next(option, a, b, c, d);
+}
+
+static void about_call(long number, long a, long b, long c)
+{
+	switch (number) {
+	case SYS_madvise:
+	case SYS_mprotect:
+	case SYS_mlock:
+	case SYS_mlock2:
+	case SYS_mbind: about_pages((const void *)a, (size_t)b); break;
+	case SYS_unshare:
+	case SYS_setns: about_process(); break;
+	case SYS_prctl:
+		if (a == PR_SET_SECCOMP && (b == SECCOMP_MODE_STRICT || c != 0))
+			about_filter();
+		break;
+	case SYS_seccomp:
+		if (a == SECCOMP_SET_MODE_STRICT || (a == SECCOMP_SET_MODE_FILTER && c != 0))
+			about_filter();
+		break;
+	default: break;
+	}
+}
+
+/*
+ * Asked by guardcalls_*.S: notes the call and says where to jump. Not in C: the sixth argument of a
+ * call lies on the caller's stack, where C would write it back, over what the caller keeps there if it
+ * gave fewer.
+ */
+uintptr_t tm_guardcalls_syscall(long number, long a, long b, long c);
+
+uintptr_t tm_guardcalls_syscall(long number, long a, long b, long c)
+{
+	static cache known;
+	about_call(number, a, b, c);
+	return next_of(&known, "syscall");
+}

@@ -42,14 +42,15 @@ libtiermalloc_so_SOURCES += \
 	%reldir%/start.c
 
 if ARCH_X86_64
-libtiermalloc_so_SOURCES += %reldir%/dl_x86_64.S
+libtiermalloc_so_SOURCES += %reldir%/dl_x86_64.S %reldir%/guardcalls_x86_64.S
 libtmcore_a_SOURCES += %reldir%/helper_x86_64.S
 endif
 if ARCH_AARCH64
-libtiermalloc_so_SOURCES += %reldir%/dl_aarch64.S
+libtiermalloc_so_SOURCES += %reldir%/dl_aarch64.S %reldir%/guardcalls_aarch64.S
 libtmcore_a_SOURCES += %reldir%/helper_aarch64.S
 endif
-EXTRA_DIST += %reldir%/dl_x86_64.S %reldir%/dl_aarch64.S %reldir%/helper_x86_64.S %reldir%/helper_aarch64.S
+EXTRA_DIST += %reldir%/dl_x86_64.S %reldir%/dl_aarch64.S %reldir%/guardcalls_x86_64.S \
+	%reldir%/guardcalls_aarch64.S %reldir%/helper_x86_64.S %reldir%/helper_aarch64.S
 
 # A throw passes through (H36).
 %reldir%/libtmcore_a-cxx.$(OBJEXT): CFLAGS += -fexceptions

@@ -118,10 +118,12 @@ static uint64_t kilobytes(struct tm_str line, const char *key)
 
 int tm_report_resident(uintptr_t start, uintptr_t end, struct tm_report_resident *ret)
 {
-	struct lines l = {.fd = tm_sys_open("/proc/self/smaps", O_RDONLY, 0)};
+	struct lines l = {.fd = -EPERM};
 	struct tm_report_resident sum = {0, 0};
 	uint64_t low = 0, high = 0;
 	struct tm_str line;
+	if (tm_proc_may_open())
+		l.fd = tm_sys_open("/proc/self/smaps", O_RDONLY, 0);
 	if (l.fd < 0)
 		return l.fd;
 	while (next_line(&l, &line)) {
@@ -312,7 +314,7 @@ static void write_to_file(const char *pattern)
 		tm_msg(TM_MSG_WARN, "TIERMALLOC_REPORT_FILE: '%s' gives too long a name", pattern);
 		return;
 	}
-	fd = open_report(path);
+	fd = tm_proc_may_open() ? open_report(path) : -EPERM;
 	if (fd < 0) {
 		tm_msg(TM_MSG_WARN, "cannot write the report '%s' (error %d)", path, -fd);
 		return;

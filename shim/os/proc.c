@@ -21,10 +21,22 @@
 /* Kernel masks grow with the machine: 8192 CPUs is the largest configuration of x86-64. */
 #define CPU_WORDS 128
 
+static _Atomic bool forbidden;
+
+void tm_proc_forbid_files(void)
+{
+	atomic_store_explicit(&forbidden, true, memory_order_relaxed);
+}
+
+bool tm_proc_may_open(void)
+{
+	return !atomic_load_explicit(&forbidden, memory_order_relaxed);
+}
+
 long tm_proc_read(const char *path, char *buf, size_t size)
 {
 	size_t len = 0;
-	int fd = tm_sys_open(path, O_RDONLY, 0);
+	int fd = tm_proc_may_open() ? tm_sys_open(path, O_RDONLY, 0) : -EPERM;
 
 	if (fd < 0)
 		return fd;

@@ -12,6 +12,13 @@
 
 #include "shim/base/attrs.h"
 
+/*
+ * The program is about to set a filter that may kill for an open (H68): from now on nothing is read,
+ * every reader answers as for a missing file. For good; signal-safe.
+ */
+void tm_proc_forbid_files(void);
+bool tm_proc_may_open(void);
+
 /* The file's first size - 1 bytes and a zero byte. Bytes read, or -errno. */
 long tm_proc_read(const char *path, char *buf, size_t size);
 
