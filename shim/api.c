@@ -17,6 +17,7 @@
 #include "shim/base/version.h"
 #include "shim/boot.h"
 #include "shim/family.h"
+#include "shim/os/maps.h"
 #include "shim/report.h"
 
 static _Atomic uint64_t sessions_begun;
@@ -88,8 +89,8 @@ TM_EXPORT size_t tiermalloc_trim(int tier)
 /* All there is lives in the tier that a new block starts in: session. */
 static void fill(struct tiermalloc_stats *st, const struct tm_snapshot *s)
 {
-	struct tm_report_resident resident = {0, 0};
-	tm_report_resident(s->zone_start, s->zone_end, &resident);
+	struct tm_maps_resident resident = {0, 0};
+	tm_maps_resident(s->zone_start, s->zone_end, &resident);
 	st->live_bytes[0] = st->live_bytes[TIERMALLOC_SESSION] = s->live_bytes;
 	st->slot_bytes[0] = st->slot_bytes[TIERMALLOC_SESSION] = s->slot_bytes;
 	st->cached_bytes[0] = st->cached_bytes[TIERMALLOC_SESSION] = s->cached_bytes;

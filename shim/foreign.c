@@ -8,6 +8,7 @@
 #include "shim/boot.h"
 #include "shim/early.h"
 #include "shim/elf.h"
+#include "shim/os/maps.h"
 #include "shim/os/mem.h"
 #include "shim/os/msg.h"
 #include "shim/os/sys.h"
@@ -42,11 +43,28 @@ static _Atomic uint64_t errors[TM_ERROR_KINDS];
 
 /* --- is it a block of libc's own malloc? ------------------------------------------------------ */
 
-/* Whether the page can be read, without risking a signal. On kernels that cannot say: no. */
+/* Whether the kernel knows the question: some answer every unknown advice with yes (qemu-user). */
+static bool kernel_answers(void)
+{
+	enum { UNKNOWN, YES, NO };
+	static _Atomic int state;
+	int seen = atomic_load_explicit(&state, memory_order_relaxed);
+	if (seen == UNKNOWN) {
+		int of_page_0 = tm_sys_madvise(NULL, tm_root.page_bytes, MADV_POPULATE_READ);
+		seen = of_page_0 == -ENOMEM || of_page_0 == -EFAULT ? YES : NO;
+		atomic_store_explicit(&state, seen, memory_order_relaxed);
+	}
+	return seen == YES;
+}
+
+/* Whether the page can be read, without risking a signal; where nobody can say, no. */
 static bool readable(uintptr_t address)
 {
 	uintptr_t page = address & ~(uintptr_t)(tm_root.page_bytes - 1);
-	return tm_sys_madvise((void *)page, tm_root.page_bytes, MADV_POPULATE_READ) == 0;
+	struct tm_maps_range range;
+	if (kernel_answers())
+		return tm_sys_madvise((void *)page, tm_root.page_bytes, MADV_POPULATE_READ) == 0;
+	return tm_maps_find(address, &range) == 0 && range.readable;
 }
 
 static const struct chunk *chunk_of(uintptr_t p)

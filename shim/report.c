@@ -11,6 +11,7 @@
 #include "shim/boot.h"
 #include "shim/foreign.h"
 #include "shim/os/clock.h"
+#include "shim/os/maps.h"
 #include "shim/os/msg.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
@@ -30,111 +31,6 @@ int tm_report_snapshot(struct tm_snapshot *ret_snapshot)
 	rc = tm_account_snapshot(ret_snapshot);
 	tm_sys_sigprocmask(SIG_SETMASK, &old, NULL);
 	return rc;
-}
-
-/* --- resident pages --------------------------------------------------------------------------- */
-
-/* A reader of lines with what fits on a small stack; a longer line is cut. */
-struct lines {
-	int fd;
-	size_t used, at;
-	char buf[4096];
-};
-
-static bool next_line(struct lines *l, struct tm_str *ret_line)
-{
-	for (;;) {
-		size_t i;
-		for (i = l->at; i < l->used; i++) {
-			if (l->buf[i] == '\n') {
-				*ret_line = (struct tm_str){l->buf + l->at, i - l->at};
-				l->at = i + 1;
-				return true;
-			}
-		}
-		if (l->at == 0 && l->used == sizeof(l->buf))
-			l->used = 0;
-		__builtin_memmove(l->buf, l->buf + l->at, l->used - l->at);
-		l->used -= l->at;
-		l->at = 0;
-		long n = tm_sys_read(l->fd, l->buf + l->used, sizeof(l->buf) - l->used);
-		if (n == -EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		l->used += (size_t)n;
-	}
-}
-
-static bool hex_prefix(struct tm_str *s, uint64_t *ret)
-{
-	size_t i;
-	uint64_t value = 0;
-	for (i = 0; i < s->len; i++) {
-		unsigned c = (unsigned char)s->at[i], digit;
-		if (c >= '0' && c <= '9')
-			digit = c - '0';
-		else if (c >= 'a' && c <= 'f')
-			digit = c - 'a' + 10;
-		else
-			break;
-		value = value << 4 | digit;
-	}
-	if (i == 0)
-		return false;
-	*s = (struct tm_str){s->at + i, s->len - i};
-	*ret = value;
-	return true;
-}
-
-/* "7f0000000000-7f0000200000 rw-p ..." */
-static bool is_range(struct tm_str line, uint64_t *ret_start, uint64_t *ret_end)
-{
-	uint64_t start, end;
-	if (!hex_prefix(&line, &start) || line.len == 0 || line.at[0] != '-')
-		return false;
-	line = (struct tm_str){line.at + 1, line.len - 1};
-	if (!hex_prefix(&line, &end) || line.len == 0 || line.at[0] != ' ')
-		return false;
-	*ret_start = start;
-	*ret_end = end;
-	return true;
-}
-
-/* "Rss:                  12 kB" */
-static uint64_t kilobytes(struct tm_str line, const char *key)
-{
-	uint64_t value;
-	size_t i, skip = 0;
-	if (!tm_str_starts(line, key))
-		return 0;
-	while (key[skip] != '\0')
-		skip++;
-	line = tm_str_trim((struct tm_str){line.at + skip, line.len - skip});
-	for (i = 0; i < line.len && line.at[i] != ' '; i++)
-		;
-	return tm_parse_u64((struct tm_str){line.at, i}, &value) == 0 ? value << 10 : 0;
-}
-
-int tm_report_resident(uintptr_t start, uintptr_t end, struct tm_report_resident *ret)
-{
-	struct lines l = {.fd = -EPERM};
-	struct tm_report_resident sum = {0, 0};
-	uint64_t low = 0, high = 0;
-	struct tm_str line;
-	if (tm_proc_may_open())
-		l.fd = tm_sys_open("/proc/self/smaps", O_RDONLY, 0);
-	if (l.fd < 0)
-		return l.fd;
-	while (next_line(&l, &line)) {
-		if (is_range(line, &low, &high) || low < start || high > end)
-			continue;
-		sum.resident_bytes += kilobytes(line, "Rss:");
-		sum.huge_bytes += kilobytes(line, "AnonHugePages:");
-	}
-	tm_sys_close(l.fd);
-	*ret = sum;
-	return 0;
 }
 
 /* --- the text --------------------------------------------------------------------------------- */
@@ -178,11 +74,11 @@ static void add_line(struct tm_fmt_out *out, const char *name, uint64_t bytes, c
 
 static void add_kernel_view(struct tm_fmt_out *out, const struct tm_snapshot *s)
 {
-	struct tm_report_resident ours = {0, 0};
+	struct tm_maps_resident ours = {0, 0};
 	struct tm_proc_status status = {0};
 	char share[16];
 	add_line(out, "peak live", s->peak_live_bytes, "largest live at any time");
-	if (tm_report_resident(s->zone_start, s->zone_end, &ours) == 0) {
+	if (tm_maps_resident(s->zone_start, s->zone_end, &ours) == 0) {
 		uint64_t promille =
 			ours.resident_bytes == 0 ? 0 : ours.huge_bytes * 1000 / ours.resident_bytes;
 		add_line(out, "resident", ours.resident_bytes, "of the blocks' memory, in RAM now");

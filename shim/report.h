@@ -52,15 +52,6 @@ int tm_account_snapshot(struct tm_snapshot *ret_snapshot);
  */
 int tm_report_snapshot(struct tm_snapshot *ret_snapshot);
 
-/* Pages of a range as the kernel counts them. */
-struct tm_report_resident {
-	uint64_t resident_bytes;
-	uint64_t huge_bytes; /* of these, in huge pages */
-};
-
-/* By /proc/self/smaps: costs the kernel a walk over all pages. 0 or -errno. */
-int tm_report_resident(uintptr_t start, uintptr_t end, struct tm_report_resident *ret);
-
 /* The table and the counters to a descriptor. 0 or -errno. */
 int tm_report_write(int fd);
 

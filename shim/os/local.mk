@@ -4,6 +4,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/clock.h \
 	%reldir%/lock.c \
 	%reldir%/lock.h \
+	%reldir%/maps.c \
+	%reldir%/maps.h \
 	%reldir%/mem.c \
 	%reldir%/mem.h \
 	%reldir%/msg.c \

@@ -1,30 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* report: figures of the kernel and the text. */
+/* report: the text and where it goes. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "shim/boot.h"
 #include "shim/report.h"
-
-Test(report, resident_pages_of_a_range_are_counted)
-{
-	const size_t bytes = 4 << 20;
-	struct tm_report_resident r = {1, 1};
-	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	cr_assert(tm_boot());
-	madvise(p, bytes, MADV_NOHUGEPAGE);
-	cr_assert_eq(tm_report_resident((uintptr_t)p, (uintptr_t)p + bytes, &r), 0);
-	cr_assert(r.resident_bytes == 0 && r.huge_bytes == 0);
-	memset(p, 1, bytes / 4);
-	cr_assert_eq(tm_report_resident((uintptr_t)p, (uintptr_t)p + bytes, &r), 0);
-	cr_assert_eq(r.resident_bytes, bytes / 4);
-	cr_assert_eq(tm_report_resident(1, 2, &r), 0);
-	cr_assert_eq(r.resident_bytes, 0);
-}
 
 Test(report, text_names_program_and_total)
 {

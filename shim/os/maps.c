@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* maps: see maps.h. */
+#include "shim/os/maps.h"
+
+#include <errno.h>
+
+#include "shim/base/parse.h"
+#include "shim/os/proc.h"
+#include "shim/os/sys.h"
+
+/* A reader of lines with what fits on a small stack; a longer line is cut. */
+struct lines {
+	int fd;
+	size_t used, at;
+	char buf[4096];
+};
+
+static bool next_line(struct lines *l, struct tm_str *ret_line)
+{
+	for (;;) {
+		size_t i;
+		for (i = l->at; i < l->used; i++) {
+			if (l->buf[i] == '\n') {
+				*ret_line = (struct tm_str){l->buf + l->at, i - l->at};
+				l->at = i + 1;
+				return true;
+			}
+		}
+		if (l->at == 0 && l->used == sizeof(l->buf))
+			l->used = 0;
+		__builtin_memmove(l->buf, l->buf + l->at, l->used - l->at);
+		l->used -= l->at;
+		l->at = 0;
+		long n = tm_sys_read(l->fd, l->buf + l->used, sizeof(l->buf) - l->used);
+		if (n == -EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		l->used += (size_t)n;
+	}
+}
+
+static bool hex_prefix(struct tm_str *s, uint64_t *ret)
+{
+	size_t i;
+	uint64_t value = 0;
+	for (i = 0; i < s->len; i++) {
+		unsigned c = (unsigned char)s->at[i], digit;
+		if (c >= '0' && c <= '9')
+			digit = c - '0';
+		else if (c >= 'a' && c <= 'f')
+			digit = c - 'a' + 10;
+		else
+			break;
+		value = value << 4 | digit;
+	}
+	if (i == 0)
+		return false;
+	*s = (struct tm_str){s->at + i, s->len - i};
+	*ret = value;
+	return true;
+}
+
+/* "7f0000000000-7f0000200000 rw-p ..." */
+static bool is_range(struct tm_str line, struct tm_maps_range *ret_range)
+{
+	uint64_t start, end;
+	if (!hex_prefix(&line, &start) || line.len == 0 || line.at[0] != '-')
+		return false;
+	line = (struct tm_str){line.at + 1, line.len - 1};
+	if (!hex_prefix(&line, &end) || line.len == 0 || line.at[0] != ' ')
+		return false;
+	*ret_range = (struct tm_maps_range){start, end, line.len > 1 && line.at[1] == 'r'};
+	return true;
+}
+
+/* "Rss:                  12 kB" */
+static uint64_t kilobytes(struct tm_str line, const char *key)
+{
+	uint64_t value;
+	size_t i, skip = 0;
+	if (!tm_str_starts(line, key))
+		return 0;
+	while (key[skip] != '\0')
+		skip++;
+	line = tm_str_trim((struct tm_str){line.at + skip, line.len - skip});
+	for (i = 0; i < line.len && line.at[i] != ' '; i++)
+		;
+	return tm_parse_u64((struct tm_str){line.at, i}, &value) == 0 ? value << 10 : 0;
+}
+
+static int open_lines(struct lines *l, const char *path)
+{
+	l->used = l->at = 0;
+	l->fd = tm_proc_may_open() ? tm_sys_open(path, O_RDONLY, 0) : -EPERM;
+	return l->fd < 0 ? l->fd : 0;
+}
+
+int tm_maps_find(uintptr_t address, struct tm_maps_range *ret_range)
+{
+	struct tm_maps_range range;
+	struct tm_str line;
+	struct lines l;
+	int err = open_lines(&l, "/proc/self/maps");
+	if (err != 0)
+		return err;
+	err = -ENOENT;
+	while (err != 0 && next_line(&l, &line)) {
+		if (!is_range(line, &range) || address >= range.end)
+			continue;
+		if (address < range.start)
+			break;
+		*ret_range = range;
+		err = 0;
+	}
+	tm_sys_close(l.fd);
+	return err;
+}
+
+int tm_maps_resident(uintptr_t start, uintptr_t end, struct tm_maps_resident *ret)
+{
+	struct tm_maps_resident sum = {0, 0};
+	struct tm_maps_range range = {0, 0, false};
+	struct tm_str line;
+	struct lines l;
+	int err = open_lines(&l, "/proc/self/smaps");
+	if (err != 0)
+		return err;
+	while (next_line(&l, &line)) {
+		if (is_range(line, &range) || range.start < start || range.end > end)
+			continue;
+		sum.resident_bytes += kilobytes(line, "Rss:");
+		sum.huge_bytes += kilobytes(line, "AnonHugePages:");
+	}
+	tm_sys_close(l.fd);
+	*ret = sum;
+	return 0;
+}
