@@ -80,29 +80,23 @@ static uint32_t plan_session(struct yi_scheduler *scheduler, struct yi_session *
 	return tokens;
 }
 
-/* Answers first, one token each; prompts share what the batch leaves. */
+/* One token of every answer, and prompts as far as the batch goes; who came first has the first
+ * claim on memory and on the batch. */
 static void plan(struct yi_scheduler *scheduler)
 {
-	uint32_t n = scheduler->n_running, room = scheduler->env.options->batch;
+	uint32_t room = scheduler->env.options->batch;
 
 	scheduler->n_planned = 0;
-	for (uint32_t i = 0; i < n; i++) {
-		struct yi_session *session = scheduler->running[(i + scheduler->turn) % n];
+	for (uint32_t i = 0; i < scheduler->n_running; i++) {
+		struct yi_session *session = scheduler->running[i];
+		bool answers = session->generated && session->ids.count - session->evaluated == 1;
 
 		session->planned = 0;
-		if (session->ids.count - session->evaluated == 1) {
-			uint32_t taken = plan_session(scheduler, session, 1);
-
-			room = room > taken ? room - taken : 0;
-		}
-	}
-	for (uint32_t i = 0; i < n && room; i++) {
-		struct yi_session *session = scheduler->running[(i + scheduler->turn) % n];
-
-		if (session->ids.count - session->evaluated > 1)
+		if (answers)
+			plan_session(scheduler, session, 1);
+		else if (room)
 			room -= plan_session(scheduler, session, room);
 	}
-	scheduler->turn++;
 }
 
 static bool wants_logits(const struct yi_session *session)
@@ -158,11 +152,11 @@ static float *evaluate(struct yi_scheduler *scheduler)
 		} else if (code == -ENOMEM && scheduler->planned[0]->planned > 1) {
 			scheduler->planned[0]->planned /= 2;
 		} else {
-			scheduler->n_planned = 0;
 			if (code == -ENOMEM)
 				wait(scheduler, scheduler->planned[0]);
 			else
 				yi_session_fail(scheduler->planned[0], "evaluation failed");
+			return NULL;
 		}
 	}
 	return NULL;
@@ -218,13 +212,14 @@ static void sweep(struct yi_scheduler *scheduler)
 	for (uint32_t i = 0; i < scheduler->n_planned; i++) {
 		struct yi_session *session = scheduler->planned[i];
 
-		if (session->token_ms >= 0) {
+		if (session->token_ms >= 0)
 			yi_samples_add(&scheduler->stats.latency_ms, session->token_ms);
+		if (session->first_ms >= 0)
+			yi_samples_add(&scheduler->stats.first_token_ms, session->first_ms);
+		if (session->token_ms >= 0 || session->first_ms >= 0) {
 			scheduler->stats.generated_tokens++;
 			scheduler->warm_tokens += scheduler->warm_start_faults >= 0;
 		}
-		if (session->first_ms >= 0)
-			yi_samples_add(&scheduler->stats.first_token_ms, session->first_ms);
 		session->token_ms = session->first_ms = -1;
 		yi_scheduler_keep_prompt(scheduler, session);
 	}
@@ -242,7 +237,7 @@ static void sweep(struct yi_scheduler *scheduler)
 		scheduler->warm_start_faults = minor_faults();
 }
 
-/* Nobody could take a step. */
+/* No session came a token further. */
 static void unblock(struct yi_scheduler *scheduler)
 {
 	uint32_t last = scheduler->n_running - 1;
@@ -274,7 +269,7 @@ static void sleep_until_arrival(const struct yi_scheduler *scheduler, double now
 
 static void step(struct yi_scheduler *scheduler, double now_s)
 {
-	bool waiting = true;
+	bool progress = false;
 	float *logits;
 
 	plan(scheduler);
@@ -291,9 +286,9 @@ static void step(struct yi_scheduler *scheduler, double now_s)
 		yi_mem_free(YI_MEM_ACTIVATIONS, logits);
 		yi_session_step_mark();
 	}
-	for (uint32_t i = 0; i < scheduler->n_running; i++)
-		waiting &= scheduler->running[i]->state == YI_SESSION_WAITING;
-	if (waiting)
+	for (uint32_t i = 0; i < scheduler->n_planned; i++)
+		progress |= scheduler->planned[i]->state != YI_SESSION_WAITING;
+	if (!progress)
 		unblock(scheduler);
 	sweep(scheduler);
 }

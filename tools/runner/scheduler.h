@@ -3,7 +3,7 @@
  * Continuous batching: which sessions run, what each step evaluates, who waits for memory.
  *
  * One thread.  Sessions are admitted in the order of arrival while fewer than `concurrency` run.
- * Each step takes one token of every session that answers and parts of prompts up to the batch.
+ * Each step takes one token of every session that answers and `batch` tokens of prompts.
  * A session whose step gets no memory waits; idle buffers are given back first, then shared
  * prompts that nobody uses yet; when all wait, the youngest is parked (its tokens are evaluated
  * again later), and a session that finds no memory alone is refused.
@@ -35,7 +35,6 @@ struct yi_scheduler {
 	struct yi_item *items;
 	struct yi_session **planned; /* sessions with items in this step */
 	uint32_t n_planned, n_items, n_rows;
-	uint32_t turn; /* who is planned first */
 	double start_s;
 	struct yi_stats stats;
 	uint64_t waits, parks, shifts, shared_tokens, prefix_hits;

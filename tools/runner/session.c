@@ -154,9 +154,10 @@ void yi_session_advance(const struct yi_session_env *env, struct yi_session *ses
 		return;
 	}
 	take(env, session, token);
-	session->token_ms = (now_s - session->last_s) * 1000;
 	if (session->generated == 1)
 		session->first_ms = (now_s - session->start_s) * 1000;
+	else
+		session->token_ms = (now_s - session->last_s) * 1000;
 	session->last_s = now_s;
 	if (session->state == YI_SESSION_DONE) {
 		/* There is room: YI_DETOK_ROOM counts what is held back. */

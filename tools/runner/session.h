@@ -34,8 +34,8 @@ struct yi_session {
 	char *answer;
 	size_t answer_bytes, answer_room;
 	double start_s, last_s;
-	double token_ms;  /* of the token just drawn, < 0: none was */
-	double first_ms;  /* of the first token, < 0: not yet, or told already */
+	double token_ms;  /* since the token before, < 0: none was drawn */
+	double first_ms;  /* of the first token, < 0: it was not drawn just now */
 	uint64_t mark;    /* tiermalloc_session_begin's */
 	const char *why;  /* FAILED: the reason */
 	/* The step in work. */
