@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * H59, log 55: mlockall(MCL_CURRENT | MCL_FUTURE) under a limit of 64 MiB, or of 8 where no more
- * is allowed, without privilege. It is granted, so is the larger part of the limit in blocks of
- * 1/128 of it, and beyond the limit there is NULL with ENOMEM.
+ * H59, log 55: mlockall(MCL_CURRENT | MCL_FUTURE) under a limit of 64 MiB, without privilege (only
+ * MCL_FUTURE where no more than 8 is allowed). It is granted, so is the larger part of the limit
+ * in blocks of 1/128 of it, and beyond the limit there is NULL with ENOMEM.
  * And a page that the program locked inside a block, whose release the kernel therefore refuses,
  * comes back zero from calloc.
  * Failure: mlockall is refused because too much is mapped (jemalloc, tcmalloc), a crash
@@ -27,7 +27,8 @@ static void fill_until_limit(void)
 		probe_skip("only %zu KiB may be locked", (size_t)limit.rlim_cur / KIB);
 	if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0)
 		probe_skip("cannot drop privilege");
-	probe_require(mlockall(MCL_CURRENT | MCL_FUTURE) == 0, "mlockall: %s", strerror(errno));
+	int flags = limit.rlim_cur < 64 * MIB ? MCL_FUTURE : MCL_CURRENT | MCL_FUTURE;
+	probe_require(mlockall(flags) == 0, "mlockall: %s", strerror(errno));
 	for (int round = 0; round < 3; round++) {
 		size_t bytes = limit.rlim_cur / 128;
 		errno = 0;

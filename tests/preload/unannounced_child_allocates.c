@@ -62,7 +62,7 @@ static pid_t start(int how)
 int main(void)
 {
 	static const char *const name[] = {"_Fork", "clone", "clone3"};
-	int rounds = getenv("TM_LONG") ? 20000 : 240;
+	int rounds = getenv("TM_LONG") ? 20000 : 120;
 	pthread_t t[WORKERS];
 
 	for (uintptr_t i = 0; i < WORKERS; i++)
