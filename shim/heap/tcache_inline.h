@@ -159,6 +159,11 @@ TM_INLINE enum tm_free_result tm_tcache_give_remote(void *p, struct tm_granule *
 	if (TM_UNLIKELY(entry == NULL))
 		return TM_FREE_OTHER;
 	tm_tcache_enter(word);
+	/* a signal handler that ran since the look at the magazine may have handed it over */
+	if (TM_UNLIKELY(m->owner != owner)) {
+		tm_tcache_leave(word);
+		return TM_FREE_OTHER;
+	}
 	tm_tcache_mark_free(p, entry);
 	if (TM_UNLIKELY(tm_remote_collect(m, p, g->charge)))
 		tm_remote_hand_over(m);
