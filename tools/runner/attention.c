@@ -110,8 +110,8 @@ void yi_attention_run(const struct yi_attention *attention, const struct yi_kern
 	const struct yi_type_traits *traits = yi_type_find(type);
 	const uint32_t n = attention->hp->head_dim, end = attention->position + 1;
 	const uint32_t first = yi_kv_first(kv, attention->position);
-	const size_t head_offset = (size_t)attention->kv_head * n / traits->block *
-				   traits->block_bytes;
+	const size_t head_offset =
+		(size_t)attention->kv_head * n / traits->block * traits->block_bytes;
 	const size_t row_bytes = yi_kv_row_bytes(kv);
 	const bool fast = type == YI_F16 && kernels->scores_f16;
 	const struct scratch scratch = carve(memory, end - first, n);

@@ -169,11 +169,11 @@ static float dot_q3_k(const void *weights, const void *acts, size_t n)
 {
 	const struct yi_q3_k *x = weights;
 	const struct yi_q8_k *y = acts;
-	float sums[8] = { 0 }, f = 0;
+	float sums[8] = {0}, f = 0;
 
 	for (size_t i = 0; i < n / YI_SUPER; i++) {
 		const float d = yi_half_to_float(x[i].d) * y[i].d;
-		int32_t lanes[8] = { 0 };
+		int32_t lanes[8] = {0};
 
 		for (int j = 0; j < 16; j++) {
 			int8_t qs[16];
@@ -220,12 +220,12 @@ static float dot_q4_k(const void *weights, const void *acts, size_t n)
 {
 	const struct yi_q4_k *x = weights;
 	const struct yi_q8_k *y = acts;
-	float sums[8] = { 0 }, f = 0;
+	float sums[8] = {0}, f = 0;
 
 	for (size_t i = 0; i < n / YI_SUPER; i++) {
 		const float d = yi_half_to_float(x[i].d) * y[i].d;
 		const float dmin = yi_half_to_float(x[i].dmin) * y[i].d;
-		int32_t lanes[8] = { 0 };
+		int32_t lanes[8] = {0};
 		const float mins = add_block_45(x[i].scales, x[i].qs, NULL, &y[i], lanes);
 
 		for (int l = 0; l < 8; l++)
@@ -241,12 +241,12 @@ static float dot_q5_k(const void *weights, const void *acts, size_t n)
 {
 	const struct yi_q5_k *x = weights;
 	const struct yi_q8_k *y = acts;
-	float sums[8] = { 0 }, f = 0;
+	float sums[8] = {0}, f = 0;
 
 	for (size_t i = 0; i < n / YI_SUPER; i++) {
 		const float d = yi_half_to_float(x[i].d) * y[i].d;
 		const float dmin = yi_half_to_float(x[i].dmin) * y[i].d;
-		int32_t lanes[8] = { 0 };
+		int32_t lanes[8] = {0};
 		const float mins = add_block_45(x[i].scales, x[i].qs, x[i].qh, &y[i], lanes);
 
 		for (int l = 0; l < 8; l++)
@@ -262,11 +262,11 @@ static float dot_q6_k(const void *weights, const void *acts, size_t n)
 {
 	const struct yi_q6_k *x = weights;
 	const struct yi_q8_k *y = acts;
-	float sums[8] = { 0 }, f = 0;
+	float sums[8] = {0}, f = 0;
 
 	for (size_t i = 0; i < n / YI_SUPER; i++) {
 		const float d = yi_half_to_float(x[i].d) * y[i].d;
-		int32_t lanes[8] = { 0 };
+		int32_t lanes[8] = {0};
 
 		for (int j = 0; j < 16; j++) {
 			int8_t qs[16];
@@ -286,27 +286,29 @@ static float dot_q6_k(const void *weights, const void *acts, size_t n)
 
 const struct yi_kernels yi_dot_reference = {
 	.name = "reference",
-	.dot = {
-		[YI_F32] = dot_f32,
-		[YI_F16] = dot_f16,
-		[YI_BF16] = dot_bf16,
-		[YI_Q4_0] = dot_q4_0,
-		[YI_Q4_1] = dot_q4_1,
-		[YI_Q5_0] = dot_q5_0,
-		[YI_Q5_1] = dot_q5_1,
-		[YI_Q8_0] = dot_q8_0,
-		[YI_Q2_K] = dot_q2_k,
-		[YI_Q3_K] = dot_q3_k,
-		[YI_Q4_K] = dot_q4_k,
-		[YI_Q5_K] = dot_q5_k,
-		[YI_Q6_K] = dot_q6_k,
-	},
-	.quant = {
-		[YI_F32] = yi_quant_vec_f32,
-		[YI_F16] = yi_quant_vec_f16,
-		[YI_BF16] = yi_quant_vec_bf16,
-		[YI_Q8_0] = yi_quant_vec_q8_0,
-		[YI_Q8_1] = yi_quant_vec_q8_1,
-		[YI_Q8_K] = yi_quant_vec_q8_k,
-	},
+	.dot =
+		{
+			[YI_F32] = dot_f32,
+			[YI_F16] = dot_f16,
+			[YI_BF16] = dot_bf16,
+			[YI_Q4_0] = dot_q4_0,
+			[YI_Q4_1] = dot_q4_1,
+			[YI_Q5_0] = dot_q5_0,
+			[YI_Q5_1] = dot_q5_1,
+			[YI_Q8_0] = dot_q8_0,
+			[YI_Q2_K] = dot_q2_k,
+			[YI_Q3_K] = dot_q3_k,
+			[YI_Q4_K] = dot_q4_k,
+			[YI_Q5_K] = dot_q5_k,
+			[YI_Q6_K] = dot_q6_k,
+		},
+	.quant =
+		{
+			[YI_F32] = yi_quant_vec_f32,
+			[YI_F16] = yi_quant_vec_f16,
+			[YI_BF16] = yi_quant_vec_bf16,
+			[YI_Q8_0] = yi_quant_vec_q8_0,
+			[YI_Q8_1] = yi_quant_vec_q8_1,
+			[YI_Q8_K] = yi_quant_vec_q8_k,
+		},
 };

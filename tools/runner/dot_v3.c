@@ -22,8 +22,8 @@ static inline struct four four_rows(const void *weights, size_t row_bytes)
 {
 	const uint8_t *at = weights;
 
-	return (struct four){ { at, at + row_bytes, at + 2 * row_bytes, at + 3 * row_bytes },
-			      YI_DOT_ROWS * row_bytes };
+	return (struct four){{at, at + row_bytes, at + 2 * row_bytes, at + 3 * row_bytes},
+			     YI_DOT_ROWS * row_bytes};
 }
 
 /* On to the next block.  Rows are too short for the hardware to see where they lead, so the same
@@ -64,8 +64,8 @@ static inline __m256i load32(const void *at)
 /* 32 nibbles in the order of their elements. */
 static inline __m256i nibbles(const uint8_t *qs)
 {
-	const __m256i both = _mm256_broadcastsi128_si256(
-		_mm_loadu_si128((const __m128i *)(const void *)qs));
+	const __m256i both =
+		_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)qs));
 	const __m256i shifts = _mm256_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4);
 
 	return _mm256_and_si256(_mm256_srlv_epi32(both, shifts), _mm256_set1_epi8(15));
@@ -74,8 +74,8 @@ static inline __m256i nibbles(const uint8_t *qs)
 /* 16 in every byte whose bit of the 32 is set. */
 static inline __m256i fifth_bits(const uint8_t *qh)
 {
-	const __m256i which = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202,
-						 0x0303030303030303);
+	const __m256i which =
+		_mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
 	const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201);
 	int32_t bits;
 	__m256i bytes;
@@ -123,7 +123,7 @@ static inline struct acts acts_of(const void *packed, size_t n)
 	const int8_t *qs = packed;
 	const float *d = (const float *)(const void *)(qs + n), *s = d + n / YI_BLOCK;
 
-	return (struct acts){ qs, d, (const int32_t *)(const void *)s, s };
+	return (struct acts){qs, d, (const int32_t *)(const void *)s, s};
 }
 
 void yi_dot_v3_q8_0(const void *weights, size_t row_bytes, const void *acts, size_t n, float *ret)
@@ -143,8 +143,9 @@ void yi_dot_v3_q8_0(const void *weights, size_t row_bytes, const void *acts, siz
 			p[r] = products(_mm256_abs_epi8(x), _mm256_sign_epi8(a, x));
 		}
 		sums = sums4(p[0], p[1], p[2], p[3]);
-		f = _mm_add_ps(f, _mm_mul_ps(_mm_cvtepi32_ps(sums),
-					     _mm_mul_ps(halves(&rows, 0), _mm_broadcast_ss(y.d + i))));
+		f = _mm_add_ps(f,
+			       _mm_mul_ps(_mm_cvtepi32_ps(sums),
+					  _mm_mul_ps(halves(&rows, 0), _mm_broadcast_ss(y.d + i))));
 	}
 	_mm_storeu_ps(ret, f);
 }
@@ -163,8 +164,7 @@ void yi_dot_v3_q4_0(const void *weights, size_t row_bytes, const void *acts, siz
 		for (int r = 0; r < YI_DOT_ROWS; r++)
 			p[r] = products(nibbles(rows.at[r] + 2), a);
 		/* Weights are nibbles less 8. */
-		sums = _mm_sub_epi32(sums4(p[0], p[1], p[2], p[3]),
-				     _mm_set1_epi32(8 * y.sums[i]));
+		sums = _mm_sub_epi32(sums4(p[0], p[1], p[2], p[3]), _mm_set1_epi32(8 * y.sums[i]));
 		f = _mm_add_ps(f, _mm_mul_ps(_mm_mul_ps(_mm_cvtepi32_ps(sums), halves(&rows, 0)),
 					     _mm_broadcast_ss(y.d + i)));
 	}
@@ -187,22 +187,23 @@ void yi_dot_v3_q5_0(const void *weights, size_t row_bytes, const void *acts, siz
 							fifth_bits(rows.at[r] + 2)),
 					a);
 		/* Weights are five bits less 16. */
-		sums = _mm_sub_epi32(sums4(p[0], p[1], p[2], p[3]),
-				     _mm_set1_epi32(16 * y.sums[i]));
-		f = _mm_add_ps(f, _mm_mul_ps(_mm_mul_ps(halves(&rows, 0), _mm_broadcast_ss(y.d + i)),
-					     _mm_cvtepi32_ps(sums)));
+		sums = _mm_sub_epi32(sums4(p[0], p[1], p[2], p[3]), _mm_set1_epi32(16 * y.sums[i]));
+		f = _mm_add_ps(f,
+			       _mm_mul_ps(_mm_mul_ps(halves(&rows, 0), _mm_broadcast_ss(y.d + i)),
+					  _mm_cvtepi32_ps(sums)));
 	}
 	_mm_storeu_ps(ret, f);
 }
 
 /* Types with a minimum: scale of x and y times the sum, plus minimum times y's scaled sum. */
-static inline __m128 add_min(__m128 f, const struct four *rows, const struct acts *y,
-			     size_t i, __m128i sums)
+static inline __m128 add_min(__m128 f, const struct four *rows, const struct acts *y, size_t i,
+			     __m128i sums)
 {
 	const __m128 scaled = _mm_mul_ps(_mm_mul_ps(halves(rows, 0), _mm_broadcast_ss(y->d + i)),
 					 _mm_cvtepi32_ps(sums));
 
-	return _mm_add_ps(f, _mm_add_ps(scaled, _mm_mul_ps(halves(rows, 2), _mm_broadcast_ss(y->s + i))));
+	return _mm_add_ps(
+		f, _mm_add_ps(scaled, _mm_mul_ps(halves(rows, 2), _mm_broadcast_ss(y->s + i))));
 }
 
 void yi_dot_v3_q4_1(const void *weights, size_t row_bytes, const void *acts, size_t n, float *ret)

@@ -33,8 +33,8 @@ static inline __m256i round_away(__m256 x)
 /* 32 small integers in lanes of 32 bits to bytes, in order. */
 static inline __m256i pack32(__m256i a, __m256i b, __m256i c, __m256i d)
 {
-	const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b),
-						 _mm256_packs_epi32(c, d));
+	const __m256i bytes =
+		_mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
 
 	return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
@@ -160,9 +160,9 @@ void yi_dot_v3_quant_f16(const float *row, void *ret, size_t n)
 	size_t i = 0;
 
 	for (; i + 8 <= n; i += 8)
-		_mm_storeu_si128((__m128i *)(void *)(halves + i),
-				 _mm256_cvtps_ph(_mm256_loadu_ps(row + i),
-						 _MM_FROUND_TO_NEAREST_INT));
+		_mm_storeu_si128(
+			(__m128i *)(void *)(halves + i),
+			_mm256_cvtps_ph(_mm256_loadu_ps(row + i), _MM_FROUND_TO_NEAREST_INT));
 	for (; i < n; i++)
 		halves[i] = yi_half_of(row[i]);
 }

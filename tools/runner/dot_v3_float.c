@@ -90,7 +90,8 @@ static inline void turned_products(const uint16_t *const keys[4], size_t at, __m
 				   __m128 ret[4])
 {
 	for (int r = 0; r < 4; r++) {
-		const __m128i halves = _mm_loadl_epi64((const __m128i *)(const void *)(keys[r] + at));
+		const __m128i halves =
+			_mm_loadl_epi64((const __m128i *)(const void *)(keys[r] + at));
 
 		ret[r] = _mm_mul_ps(_mm_cvtph_ps(halves), q);
 	}
@@ -141,7 +142,7 @@ void yi_dot_v3_scores_f16(const float *q, const uint8_t *keys, size_t stride, ui
 
 		for (uint32_t r = 0; r < 8; r++)
 			rows[r] = (const uint16_t *)(const void *)(keys + (t + (r < here ? r : 0)) *
-										 stride);
+										  stride);
 		score_eight(q, rows, n, scale, scores);
 		for (uint32_t r = 0; r < here; r++)
 			ret[t + r] = scores[r];
@@ -165,8 +166,8 @@ static void mix_sixteen(const float *probs, const uint8_t *values, size_t stride
 
 			sums[2 * j] = _mm256_add_pd(sums[2 * j],
 						    _mm256_cvtps_pd(_mm256_castps256_ps128(x)));
-			sums[2 * j + 1] = _mm256_add_pd(sums[2 * j + 1],
-							_mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)));
+			sums[2 * j + 1] = _mm256_add_pd(
+				sums[2 * j + 1], _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)));
 		}
 	}
 	for (int j = 0; j < 4; j++)

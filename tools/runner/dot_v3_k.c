@@ -24,8 +24,8 @@ static inline __m256i load32(const void *at)
 /* 32 packed bytes in the order of the sums. */
 static inline __m256i by_sums(const uint8_t *bytes)
 {
-	const __m256i fours = _mm256_permutevar8x32_epi32(load32(bytes),
-							  _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
+	const __m256i fours = _mm256_permutevar8x32_epi32(
+		load32(bytes), _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
 	const __m256i turn = _mm256_broadcastsi128_si256(
 		_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
 
@@ -35,8 +35,7 @@ static inline __m256i by_sums(const uint8_t *bytes)
 static inline void ask_ahead(const void *block, size_t bytes)
 {
 	for (size_t at = 0; at < bytes; at += 64)
-		_mm_prefetch((const char *)(uintptr_t)((uintptr_t)block + AHEAD + at),
-			     _MM_HINT_T0);
+		_mm_prefetch((const char *)(uintptr_t)((uintptr_t)block + AHEAD + at), _MM_HINT_T0);
 }
 
 /* Adds scale * weights * activations to the eight sums; `scales` holds 16 bits for each pair. */
@@ -228,8 +227,8 @@ float yi_dot_v3_q5_k(const void *weights, const void *acts, size_t n)
 			for (int k = 0; k < 2; k++, high = _mm256_srli_epi16(high, 1)) {
 				const __m256i fifth =
 					_mm256_slli_epi16(_mm256_and_si256(high, bit), 4);
-				const __m256i four = _mm256_and_si256(
-					k ? _mm256_srli_epi16(qs, 4) : qs, low);
+				const __m256i four =
+					_mm256_and_si256(k ? _mm256_srli_epi16(qs, 4) : qs, low);
 
 				lanes = add_unsigned(lanes, _mm256_or_si256(four, fifth),
 						     y[i].qs + 64 * j + 32 * k,
@@ -258,8 +257,8 @@ float yi_dot_v3_q6_k(const void *weights, const void *acts, size_t n)
 			scales[j] = x[i].scales[j];
 		for (int half = 0; half < 2; half++) {
 			__m256i high = by_sums(x[i].qh + 32 * half);
-			const __m256i qs[2] = { by_sums(x[i].ql + 64 * half),
-						by_sums(x[i].ql + 64 * half + 32) };
+			const __m256i qs[2] = {by_sums(x[i].ql + 64 * half),
+					       by_sums(x[i].ql + 64 * half + 32)};
 
 			for (int k = 0; k < 4; k++, high = _mm256_srli_epi16(high, 2)) {
 				const __m256i four = _mm256_and_si256(

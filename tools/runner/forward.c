@@ -81,7 +81,7 @@ static void embed_rows(void *arg, uint32_t number, uint32_t count)
 	const struct chunk *chunk = arg;
 	const struct yi_model *model = chunk->forward->model;
 	const struct yi_hparams *hp = &model->hp;
-	const struct yi_rope rope = { hp->head_dim, hp->rope_base, model->rope_freqs };
+	const struct yi_rope rope = {hp->head_dim, hp->rope_base, model->rope_freqs};
 
 	for (uint32_t i = number; i < chunk->n; i += count) {
 		yi_type_find(model->embd.type)
@@ -155,8 +155,8 @@ static void attend(void *arg, uint32_t number, uint32_t count)
 	}
 }
 
-static int multiply(const struct chunk *chunk, const float *acts,
-		    const struct yi_matmul *products, uint32_t n_products)
+static int multiply(const struct chunk *chunk, const float *acts, const struct yi_matmul *products,
+		    uint32_t n_products)
 {
 	return yi_matmul_run(chunk->forward->workers, chunk->forward->kernels, acts, chunk->n,
 			     products, n_products);
@@ -175,9 +175,9 @@ static int project(struct chunk *chunk, const struct yi_layer *layer)
 	if (!chunk->q || !chunk->k || !chunk->v)
 		return -ENOMEM;
 	error = multiply(chunk, chunk->normed,
-			 (const struct yi_matmul[]){ { &layer->q, chunk->q, NULL },
-						     { &layer->k, chunk->k, NULL },
-						     { &layer->v, chunk->v, NULL } },
+			 (const struct yi_matmul[]){{&layer->q, chunk->q, NULL},
+						    {&layer->k, chunk->k, NULL},
+						    {&layer->v, chunk->v, NULL}},
 			 3);
 	drop(&chunk->normed);
 	if (error)
@@ -225,8 +225,8 @@ static int attention(struct chunk *chunk, const struct yi_layer *layer)
 		visible = visible > sees ? visible : sees;
 	}
 	chunk->scratch_floats = yi_attention_scratch(hp, visible);
-	chunk->scratch = yi_mem_array(YI_MEM_ACTIVATIONS, workers,
-				      chunk->scratch_floats * sizeof(float));
+	chunk->scratch =
+		yi_mem_array(YI_MEM_ACTIVATIONS, workers, chunk->scratch_floats * sizeof(float));
 	chunk->mixed = activations(chunk->n, hp->n_head * hp->head_dim);
 	out = activations(chunk->n, hp->n_embd);
 	if (!chunk->scratch || !chunk->mixed || !out) {
@@ -237,7 +237,7 @@ static int attention(struct chunk *chunk, const struct yi_layer *layer)
 	drop(&chunk->scratch);
 	drop(&chunk->q);
 	error = multiply(chunk, chunk->mixed,
-			 &(const struct yi_matmul){ &layer->attn_output, out, NULL }, 1);
+			 &(const struct yi_matmul){&layer->attn_output, out, NULL}, 1);
 	drop(&chunk->mixed);
 	if (!error)
 		yi_ops_add(chunk->x, out, (size_t)chunk->n * hp->n_embd);
@@ -268,8 +268,8 @@ static int feed_forward(struct chunk *chunk, const struct yi_layer *layer)
 	if (!chunk->q || !chunk->k)
 		return -ENOMEM;
 	error = multiply(chunk, chunk->normed,
-			 (const struct yi_matmul[]){ { &layer->gate, chunk->q, NULL },
-						     { &layer->up, chunk->k, NULL } },
+			 (const struct yi_matmul[]){{&layer->gate, chunk->q, NULL},
+						    {&layer->up, chunk->k, NULL}},
 			 2);
 	drop(&chunk->normed);
 	if (error)
@@ -279,7 +279,7 @@ static int feed_forward(struct chunk *chunk, const struct yi_layer *layer)
 	out = activations(chunk->n, hp->n_embd);
 	if (!out)
 		return -ENOMEM;
-	error = multiply(chunk, chunk->q, &(const struct yi_matmul){ &layer->down, out, NULL }, 1);
+	error = multiply(chunk, chunk->q, &(const struct yi_matmul){&layer->down, out, NULL}, 1);
 	drop(&chunk->q);
 	if (!error)
 		yi_ops_add(chunk->x, out, (size_t)chunk->n * hp->n_embd);
@@ -297,7 +297,7 @@ static int logits(struct chunk *chunk)
 		rows[i] = chunk->items[i].logits;
 	if (!error)
 		error = multiply(chunk, chunk->normed,
-				 &(const struct yi_matmul){ &model->output, NULL, rows }, 1);
+				 &(const struct yi_matmul){&model->output, NULL, rows}, 1);
 	for (uint32_t i = 0; i < chunk->n && !error; i++)
 		if (!yi_ops_finite(rows[i], model->hp.n_vocab))
 			error = -EDOM;

@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See gguf.h.  The parser walks the file once, front to back, with a cursor that refuses to step
- * over the end; metadata is loaded in growing pieces as the cursor asks for it, so that what a
- * hostile file makes us allocate is bounded by what it really holds and by META_LIMIT.
+ * See gguf.h.  The parser walks the file once, front to back; nothing is allocated for more
+ * elements than the bytes that are left could hold.
  */
 #include "tools/runner/gguf.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/runner/gguf_cursor.h"
 #include "tools/runner/mem.h"
 
-#define META_LIMIT (UINT64_C(32) << 20) /* the largest vocabularies take 16 MiB */
-#define COUNT_LIMIT 65536               /* values and tensors, each */
-#define NAME_LIMIT 64                   /* bytes of a tensor's name with its NUL */
+#define COUNT_LIMIT 65536 /* values and tensors, each */
+#define NAME_LIMIT 64     /* bytes of a tensor's name with its NUL */
 #define KEY_LIMIT 65535
 #define ALIGN_DEFAULT 32
 #define ALIGN_LIMIT (UINT32_C(1) << 20)
@@ -27,250 +25,91 @@
 #define TENSOR_MIN_BYTES 33 /* name length, 1 byte, count, 1 dimension, type, offset */
 
 /* Bytes of a scalar; 0 for strings and arrays. */
-static const uint8_t scalar_bytes[YI_GGUF_TYPES] = { 1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8 };
+static const uint8_t scalar_bytes[YI_GGUF_TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
-struct cursor {
-	struct yi_gguf *file;
-	struct yi_error *error;
-	uint64_t at;   /* next byte */
-	uint64_t room; /* bytes allocated for file->meta */
-	char field[80]; /* what is being read, for messages */
-};
-
-static int refuse(struct cursor *cursor, uint64_t offset, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int refuse(struct cursor *cursor, uint64_t offset, const char *format, ...)
-{
-	char what[256];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(what, sizeof(what), format, args);
-	va_end(args);
-	return yi_error_set(cursor->error, YI_EXIT_REFUSED, -EINVAL, "%s: %s: %s at offset %" PRIu64,
-			    cursor->file->path, cursor->field, what, offset);
-}
-
-static void set_field(struct cursor *cursor, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static void set_field(struct cursor *cursor, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(cursor->field, sizeof(cursor->field), format, args);
-	va_end(args);
-}
-
-static int trouble(struct cursor *cursor, int error, const char *what)
-{
-	return yi_error_set(cursor->error, YI_EXIT_TROUBLE, -error, "%s: %s: %s",
-			    cursor->file->path, what, strerror(error));
-}
-
-/* Loads the file up to `end`, which is within it. */
-static int load(struct cursor *cursor, uint64_t end)
-{
-	struct yi_gguf *file = cursor->file;
-
-	if (end > cursor->room) {
-		uint64_t room = cursor->room ? cursor->room * 2 : 65536;
-		uint8_t *meta;
-
-		while (room < end)
-			room *= 2;
-		room = room < META_LIMIT ? room : META_LIMIT;
-		room = room < file->file_bytes ? room : file->file_bytes;
-		meta = yi_mem_resize(YI_MEM_OTHER, file->meta, room);
-		if (!meta)
-			return trouble(cursor, ENOMEM, "metadata");
-		file->meta = meta;
-		cursor->room = room;
-	}
-	while (file->meta_bytes < end) {
-		ssize_t got = pread(file->fd, file->meta + file->meta_bytes,
-				    cursor->room - file->meta_bytes, (off_t)file->meta_bytes);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return trouble(cursor, errno, "cannot be read");
-		if (got == 0)
-			return trouble(cursor, EIO, "became shorter while it was read");
-		file->meta_bytes += (uint64_t)got;
-	}
-	return 0;
-}
-
-/* Makes the next `bytes` bytes available. */
-static int need(struct cursor *cursor, uint64_t bytes)
-{
-	uint64_t left = cursor->file->file_bytes - cursor->at;
-
-	if (bytes > left)
-		return refuse(cursor, cursor->at, "needs %" PRIu64 " bytes where the file has %" PRIu64,
-			      bytes, left);
-	if (bytes > META_LIMIT || cursor->at > META_LIMIT - bytes)
-		return refuse(cursor, cursor->at,
-			      "needs %" PRIu64 " bytes, beyond the limit of %" PRIu64 " for metadata",
-			      bytes, META_LIMIT);
-	return load(cursor, cursor->at + bytes);
-}
-
-static int take(struct cursor *cursor, void *ret, size_t bytes)
-{
-	int error = need(cursor, bytes);
-
-	if (error)
-		return error;
-	memcpy(ret, cursor->file->meta + cursor->at, bytes);
-	cursor->at += bytes;
-	return 0;
-}
-
-static uint32_t hash_name(const char *name, size_t len)
-{
-	uint32_t hash = 2166136261U;
-
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ (uint8_t)name[i]) * 16777619U;
-	return hash;
-}
-
-/* A table of `count` names, at most half full. */
-static uint32_t *create_index(uint32_t count, uint32_t *ret_slots)
-{
-	uint32_t slots = 8;
-
-	while (slots < count * 2)
-		slots *= 2;
-	*ret_slots = slots;
-	return yi_mem_zeroed(YI_MEM_OTHER, slots * sizeof(uint32_t));
-}
-
-static struct yi_text value_name(const struct yi_gguf *file, uint32_t number)
-{
-	return file->values[number].key;
-}
-
-static struct yi_text tensor_name(const struct yi_gguf *file, uint32_t number)
-{
-	const char *name = file->tensors[number].name;
-
-	return (struct yi_text){ name, strlen(name) };
-}
-
-/* The slot of that name or the free slot where it belongs. */
-static uint32_t *find_slot(const struct yi_gguf *file, uint32_t *index, uint32_t slots,
-			   struct yi_text name)
-{
-	uint32_t at = hash_name(name.bytes, name.len) & (slots - 1);
-
-	for (; index[at]; at = (at + 1) & (slots - 1)) {
-		struct yi_text other = index == file->value_index
-					       ? value_name(file, index[at] - 1)
-					       : tensor_name(file, index[at] - 1);
-
-		if (other.len == name.len && memcmp(other.bytes, name.bytes, name.len) == 0)
-			break;
-	}
-	return &index[at];
-}
-
-const struct yi_gguf_value *yi_gguf_find(const struct yi_gguf *file, const char *key)
-{
-	struct yi_text name = { key, strlen(key) };
-	uint32_t number = *find_slot(file, file->value_index, file->value_slots, name);
-
-	return number ? &file->values[number - 1] : NULL;
-}
-
-const struct yi_gguf_tensor *yi_gguf_find_tensor(const struct yi_gguf *file, const char *name)
-{
-	struct yi_text text = { name, strlen(name) };
-	uint32_t number = *find_slot(file, file->tensor_index, file->tensor_slots, text);
-
-	return number ? &file->tensors[number - 1] : NULL;
-}
-
-static int read_count(struct cursor *cursor, const char *field, uint64_t min_bytes, uint32_t *ret)
+static int read_count(struct yi_gguf_cursor *cursor, const char *field, uint64_t min_bytes,
+		      uint32_t *ret)
 {
 	uint64_t offset = cursor->at, count = 0, left;
 	int error;
 
-	set_field(cursor, "%s", field);
-	error = take(cursor, &count, sizeof(count));
+	yi_gguf_cursor_name(cursor, "%s", field);
+	error = yi_gguf_cursor_take(cursor, &count, sizeof(count));
 	if (error)
 		return error;
 	left = cursor->file->file_bytes - cursor->at;
 	if ((int64_t)count < 0)
-		return refuse(cursor, offset, "%" PRId64 " is negative", (int64_t)count);
+		return yi_gguf_cursor_refuse(cursor, offset, "%" PRId64 " is negative",
+					     (int64_t)count);
 	if (count > COUNT_LIMIT)
-		return refuse(cursor, offset, "%" PRIu64 " is more than %d", count, COUNT_LIMIT);
+		return yi_gguf_cursor_refuse(cursor, offset, "%" PRIu64 " is more than %d", count,
+					     COUNT_LIMIT);
 	if (count > left / min_bytes)
-		return refuse(cursor, offset, "%" PRIu64 " can't fit in the %" PRIu64 " bytes left",
-			      count, left);
+		return yi_gguf_cursor_refuse(cursor, offset,
+					     "%" PRIu64 " can't fit in the %" PRIu64 " bytes left",
+					     count, left);
 	*ret = (uint32_t)count;
 	return 0;
 }
 
-static int read_header(struct cursor *cursor)
+static int read_header(struct yi_gguf_cursor *cursor)
 {
 	struct yi_gguf *file = cursor->file;
-	uint8_t magic[4] = { 0 };
+	uint8_t magic[4] = {0};
 	int error;
 
-	set_field(cursor, "magic");
-	error = take(cursor, magic, sizeof(magic));
+	yi_gguf_cursor_name(cursor, "magic");
+	error = yi_gguf_cursor_take(cursor, magic, sizeof(magic));
 	if (error)
 		return error;
 	if (memcmp(magic, "GGUF", 4))
-		return refuse(cursor, 0, "%02x%02x%02x%02x is not GGUF", magic[0], magic[1],
-			      magic[2], magic[3]);
-	set_field(cursor, "version");
-	error = take(cursor, &file->version, sizeof(file->version));
+		return yi_gguf_cursor_refuse(cursor, 0, "%02x%02x%02x%02x is not GGUF", magic[0],
+					     magic[1], magic[2], magic[3]);
+	yi_gguf_cursor_name(cursor, "version");
+	error = yi_gguf_cursor_take(cursor, &file->version, sizeof(file->version));
 	if (error)
 		return error;
 	if (file->version == 0x02000000 || file->version == 0x03000000)
-		return refuse(cursor, 4, "0x%08x means a big-endian file", file->version);
+		return yi_gguf_cursor_refuse(cursor, 4, "0x%08x means a big-endian file",
+					     file->version);
 	if (file->version < 2 || file->version > 3)
-		return refuse(cursor, 4, "%u is neither 2 nor 3", file->version);
+		return yi_gguf_cursor_refuse(cursor, 4, "%u is neither 2 nor 3", file->version);
 	error = read_count(cursor, "tensor_count", TENSOR_MIN_BYTES, &file->n_tensors);
 	return error ? error
 		     : read_count(cursor, "metadata_kv_count", VALUE_MIN_BYTES, &file->n_values);
 }
 
 /* Steps over the elements of an array or over a scalar's value. */
-static int skip_elements(struct cursor *cursor, const struct yi_gguf_value *value)
+static int skip_elements(struct yi_gguf_cursor *cursor, const struct yi_gguf_value *value)
 {
 	uint64_t bytes;
 	int error;
 
 	if (value->elem_type != YI_GGUF_STRING) {
 		if (__builtin_mul_overflow(value->count, scalar_bytes[value->elem_type], &bytes))
-			return refuse(cursor, cursor->at, "%" PRIu64 " elements overflow",
-				      value->count);
-		error = need(cursor, bytes);
+			return yi_gguf_cursor_refuse(cursor, cursor->at,
+						     "%" PRIu64 " elements overflow", value->count);
+		error = yi_gguf_cursor_need(cursor, bytes);
 		if (error)
 			return error;
 		for (uint64_t i = 0; value->elem_type == YI_GGUF_BOOL && i < bytes; i++)
 			if (cursor->file->meta[cursor->at + i] > 1)
-				return refuse(cursor, cursor->at + i, "%u is no truth value",
-					      cursor->file->meta[cursor->at + i]);
+				return yi_gguf_cursor_refuse(cursor, cursor->at + i,
+							     "%u is no truth value",
+							     cursor->file->meta[cursor->at + i]);
 		cursor->at += bytes;
 		return 0;
 	}
 	if (value->count > (cursor->file->file_bytes - cursor->at) / sizeof(uint64_t))
-		return refuse(cursor, cursor->at, "%" PRIu64 " strings can't fit in the file",
-			      value->count);
+		return yi_gguf_cursor_refuse(cursor, cursor->at,
+					     "%" PRIu64 " strings can't fit in the file",
+					     value->count);
 	for (uint64_t i = 0; i < value->count; i++) {
 		uint64_t len = 0;
 
-		error = take(cursor, &len, sizeof(len));
+		error = yi_gguf_cursor_take(cursor, &len, sizeof(len));
 		if (!error)
-			error = need(cursor, len);
+			error = yi_gguf_cursor_need(cursor, len);
 		if (error)
 			return error;
 		cursor->at += len;
@@ -278,43 +117,43 @@ static int skip_elements(struct cursor *cursor, const struct yi_gguf_value *valu
 	return 0;
 }
 
-static int read_type(struct cursor *cursor, const char *what, enum yi_gguf_type *ret)
+static int read_type(struct yi_gguf_cursor *cursor, const char *what, enum yi_gguf_type *ret)
 {
 	uint64_t offset = cursor->at;
 	int32_t type = 0;
-	int error = take(cursor, &type, sizeof(type));
+	int error = yi_gguf_cursor_take(cursor, &type, sizeof(type));
 
 	if (error)
 		return error;
 	if (type < 0 || type >= YI_GGUF_TYPES)
-		return refuse(cursor, offset, "%s %d is unknown", what, type);
+		return yi_gguf_cursor_refuse(cursor, offset, "%s %d is unknown", what, type);
 	*ret = (enum yi_gguf_type)type;
 	return 0;
 }
 
 /* Leaves offsets from the start of the metadata in the pointers until its address is final. */
-static int read_value(struct cursor *cursor, struct yi_gguf_value *value)
+static int read_value(struct yi_gguf_cursor *cursor, struct yi_gguf_value *value)
 {
 	uint64_t len = 0;
 	int error;
 
 	value->offset = cursor->at;
 	value->count = 1;
-	error = take(cursor, &len, sizeof(len));
+	error = yi_gguf_cursor_take(cursor, &len, sizeof(len));
 	if (error)
 		return error;
 	if (len == 0 || len > KEY_LIMIT)
-		return refuse(cursor, value->offset, "length %" PRIu64 " is not 1 to %d", len,
-			      KEY_LIMIT);
-	error = need(cursor, len);
+		return yi_gguf_cursor_refuse(cursor, value->offset,
+					     "length %" PRIu64 " is not 1 to %d", len, KEY_LIMIT);
+	error = yi_gguf_cursor_need(cursor, len);
 	if (error)
 		return error;
 	value->key.len = (size_t)len;
 	value->key.bytes = (const char *)cursor->at;
 	if (memchr(cursor->file->meta + cursor->at, 0, (size_t)len))
-		return refuse(cursor, value->offset, "holds a NUL byte");
-	set_field(cursor, "%.*s", len < 64 ? (int)len : 64,
-		  (const char *)cursor->file->meta + cursor->at);
+		return yi_gguf_cursor_refuse(cursor, value->offset, "holds a NUL byte");
+	yi_gguf_cursor_name(cursor, "%.*s", len < 64 ? (int)len : 64,
+			    (const char *)cursor->file->meta + cursor->at);
 	cursor->at += len;
 	error = read_type(cursor, "type", &value->type);
 	if (error)
@@ -327,8 +166,8 @@ static int read_value(struct cursor *cursor, struct yi_gguf_value *value)
 		if (error)
 			return error;
 		if (value->elem_type == YI_GGUF_ARRAY)
-			return refuse(cursor, offset, "9 is an array of arrays");
-		error = take(cursor, &value->count, sizeof(value->count));
+			return yi_gguf_cursor_refuse(cursor, offset, "9 is an array of arrays");
+		error = yi_gguf_cursor_take(cursor, &value->count, sizeof(value->count));
 		if (error)
 			return error;
 	}
@@ -338,17 +177,17 @@ static int read_value(struct cursor *cursor, struct yi_gguf_value *value)
 	return error;
 }
 
-static int read_values(struct cursor *cursor)
+static int read_values(struct yi_gguf_cursor *cursor)
 {
 	struct yi_gguf *file = cursor->file;
 
 	file->values = yi_mem_array(YI_MEM_OTHER, file->n_values, sizeof(*file->values));
 	if (!file->values)
-		return trouble(cursor, ENOMEM, "metadata");
+		return yi_gguf_cursor_trouble(cursor, ENOMEM, "metadata");
 	for (uint32_t i = 0; i < file->n_values; i++) {
 		int error;
 
-		set_field(cursor, "key %u", i);
+		yi_gguf_cursor_name(cursor, "key %u", i);
 		error = read_value(cursor, &file->values[i]);
 		if (error)
 			return error;
@@ -357,78 +196,83 @@ static int read_values(struct cursor *cursor)
 }
 
 /* Turns offsets into pointers and enters keys into the table. */
-static int settle_values(struct cursor *cursor)
+static int settle_values(struct yi_gguf_cursor *cursor)
 {
 	struct yi_gguf *file = cursor->file;
 
-	file->value_index = create_index(file->n_values, &file->value_slots);
+	file->value_index = yi_gguf_index_create(file->n_values, &file->value_slots);
 	if (!file->value_index)
-		return trouble(cursor, ENOMEM, "metadata");
+		return yi_gguf_cursor_trouble(cursor, ENOMEM, "metadata");
 	for (uint32_t i = 0; i < file->n_values; i++) {
 		struct yi_gguf_value *value = &file->values[i];
 		uint32_t *slot;
 
 		value->key.bytes = (const char *)file->meta + (uintptr_t)value->key.bytes;
 		value->data = file->meta + (uintptr_t)value->data;
-		slot = find_slot(file, file->value_index, file->value_slots, value->key);
-		set_field(cursor, "%.*s", value->key.len < 64 ? (int)value->key.len : 64,
-			  value->key.bytes);
+		slot = yi_gguf_index_slot(file, file->value_index, file->value_slots, value->key);
+		yi_gguf_cursor_name(cursor, "%.*s", value->key.len < 64 ? (int)value->key.len : 64,
+				    value->key.bytes);
 		if (*slot)
-			return refuse(cursor, value->offset, "key occurs twice");
+			return yi_gguf_cursor_refuse(cursor, value->offset, "key occurs twice");
 		*slot = i + 1;
 	}
 	return 0;
 }
 
-static int read_name(struct cursor *cursor, struct yi_gguf_tensor *tensor)
+static int read_name(struct yi_gguf_cursor *cursor, struct yi_gguf_tensor *tensor)
 {
 	uint64_t len = 0;
-	int error = take(cursor, &len, sizeof(len));
+	int error = yi_gguf_cursor_take(cursor, &len, sizeof(len));
 
 	if (error)
 		return error;
 	if (len == 0 || len >= NAME_LIMIT)
-		return refuse(cursor, tensor->info_offset,
-			      "name's length %" PRIu64 " is not 1 to %d", len, NAME_LIMIT - 1);
-	error = take(cursor, tensor->name, (size_t)len);
+		return yi_gguf_cursor_refuse(cursor, tensor->info_offset,
+					     "name's length %" PRIu64 " is not 1 to %d", len,
+					     NAME_LIMIT - 1);
+	error = yi_gguf_cursor_take(cursor, tensor->name, (size_t)len);
 	if (error)
 		return error;
 	if (strlen(tensor->name) != len)
-		return refuse(cursor, tensor->info_offset, "name holds a NUL byte");
-	set_field(cursor, "%s", tensor->name);
+		return yi_gguf_cursor_refuse(cursor, tensor->info_offset, "name holds a NUL byte");
+	yi_gguf_cursor_name(cursor, "%s", tensor->name);
 	return 0;
 }
 
-static int read_dims(struct cursor *cursor, struct yi_gguf_tensor *tensor, uint64_t *ret_elements)
+static int read_dims(struct yi_gguf_cursor *cursor, struct yi_gguf_tensor *tensor,
+		     uint64_t *ret_elements)
 {
 	uint64_t offset = cursor->at, elements = 1;
-	int error = take(cursor, &tensor->n_dims, sizeof(tensor->n_dims));
+	int error = yi_gguf_cursor_take(cursor, &tensor->n_dims, sizeof(tensor->n_dims));
 
 	if (error)
 		return error;
 	if (tensor->n_dims < 1 || tensor->n_dims > 4)
-		return refuse(cursor, offset, "%u dimensions are not 1 to 4", tensor->n_dims);
+		return yi_gguf_cursor_refuse(cursor, offset, "%u dimensions are not 1 to 4",
+					     tensor->n_dims);
 	for (uint32_t i = 0; i < 4; i++)
 		tensor->ne[i] = 1;
 	for (uint32_t i = 0; i < tensor->n_dims; i++) {
 		offset = cursor->at;
-		error = take(cursor, &tensor->ne[i], sizeof(tensor->ne[i]));
+		error = yi_gguf_cursor_take(cursor, &tensor->ne[i], sizeof(tensor->ne[i]));
 		if (error)
 			return error;
 		if ((int64_t)tensor->ne[i] < 1)
-			return refuse(cursor, offset, "dimension %u of %" PRId64 " is less than 1",
-				      i, (int64_t)tensor->ne[i]);
+			return yi_gguf_cursor_refuse(cursor, offset,
+						     "dimension %u of %" PRId64 " is less than 1",
+						     i, (int64_t)tensor->ne[i]);
 		if (__builtin_mul_overflow(elements, tensor->ne[i], &elements) ||
 		    elements > INT64_MAX)
-			return refuse(cursor, offset, "dimension %u of %" PRIu64
-						      " makes the number of elements overflow",
-				      i, tensor->ne[i]);
+			return yi_gguf_cursor_refuse(cursor, offset,
+						     "dimension %u of %" PRIu64
+						     " makes the number of elements overflow",
+						     i, tensor->ne[i]);
 	}
 	*ret_elements = elements;
 	return 0;
 }
 
-static int read_tensor(struct cursor *cursor, struct yi_gguf_tensor *tensor)
+static int read_tensor(struct yi_gguf_cursor *cursor, struct yi_gguf_tensor *tensor)
 {
 	const struct yi_type_traits *traits;
 	uint64_t elements = 0, offset;
@@ -442,80 +286,84 @@ static int read_tensor(struct cursor *cursor, struct yi_gguf_tensor *tensor)
 		error = read_dims(cursor, tensor, &elements);
 	offset = cursor->at;
 	if (!error)
-		error = take(cursor, &type, sizeof(type));
+		error = yi_gguf_cursor_take(cursor, &type, sizeof(type));
 	if (error)
 		return error;
 	traits = yi_type_find(type);
 	if (!traits || !traits->weights)
-		return refuse(cursor, offset, "type %d is not one that this runner knows",
-			      (int32_t)type);
+		return yi_gguf_cursor_refuse(
+			cursor, offset, "type %d is not one that this runner knows", (int32_t)type);
 	tensor->type = (enum yi_type)type;
 	if (tensor->ne[0] % traits->block)
-		return refuse(cursor, tensor->info_offset,
-			      "row of %" PRIu64 " elements is not a multiple of %s's block of %u",
-			      tensor->ne[0], traits->name, traits->block);
+		return yi_gguf_cursor_refuse(cursor, tensor->info_offset,
+					     "row of %" PRIu64
+					     " elements is not a multiple of %s's block of %u",
+					     tensor->ne[0], traits->name, traits->block);
 	if (__builtin_mul_overflow(elements / traits->block, traits->block_bytes, &tensor->bytes))
-		return refuse(cursor, tensor->info_offset, "%" PRIu64 " elements overflow",
-			      elements);
-	return take(cursor, &tensor->offset, sizeof(tensor->offset));
+		return yi_gguf_cursor_refuse(cursor, tensor->info_offset,
+					     "%" PRIu64 " elements overflow", elements);
+	return yi_gguf_cursor_take(cursor, &tensor->offset, sizeof(tensor->offset));
 }
 
 /* Tensors must lie back to back in the order of their descriptions, each padded. */
-static int place_tensor(struct cursor *cursor, struct yi_gguf_tensor *tensor)
+static int place_tensor(struct yi_gguf_cursor *cursor, struct yi_gguf_tensor *tensor)
 {
 	struct yi_gguf *file = cursor->file;
 	uint64_t align = file->alignment, padded, end;
 
-	set_field(cursor, "%s", tensor->name);
+	yi_gguf_cursor_name(cursor, "%s", tensor->name);
 	if (tensor->offset % align)
-		return refuse(cursor, tensor->info_offset,
-			      "offset %" PRIu64 " is not a multiple of %" PRIu64, tensor->offset,
-			      align);
+		return yi_gguf_cursor_refuse(cursor, tensor->info_offset,
+					     "offset %" PRIu64 " is not a multiple of %" PRIu64,
+					     tensor->offset, align);
 	if (tensor->offset != file->data_bytes)
-		return refuse(cursor, tensor->info_offset,
-			      "offset %" PRIu64 " where the tensor before ends at %" PRIu64,
-			      tensor->offset, file->data_bytes);
+		return yi_gguf_cursor_refuse(cursor, tensor->info_offset,
+					     "offset %" PRIu64
+					     " where the tensor before ends at %" PRIu64,
+					     tensor->offset, file->data_bytes);
 	if (__builtin_add_overflow(tensor->bytes, align - 1, &padded))
-		return refuse(cursor, tensor->info_offset, "%" PRIu64 " bytes overflow",
-			      tensor->bytes);
+		return yi_gguf_cursor_refuse(cursor, tensor->info_offset,
+					     "%" PRIu64 " bytes overflow", tensor->bytes);
 	padded -= padded % align;
 	if (__builtin_add_overflow(file->data_offset + tensor->offset, padded, &end) ||
 	    end > file->file_bytes)
-		return refuse(cursor, tensor->info_offset,
-			      "%" PRIu64 " bytes from %" PRIu64 " on end beyond the file's %" PRIu64,
-			      padded, file->data_offset + tensor->offset, file->file_bytes);
+		return yi_gguf_cursor_refuse(
+			cursor, tensor->info_offset,
+			"%" PRIu64 " bytes from %" PRIu64 " on end beyond the file's %" PRIu64,
+			padded, file->data_offset + tensor->offset, file->file_bytes);
 	tensor->offset += file->data_offset;
 	file->data_bytes += padded;
 	return 0;
 }
 
-static int read_tensors(struct cursor *cursor)
+static int read_tensors(struct yi_gguf_cursor *cursor)
 {
 	struct yi_gguf *file = cursor->file;
 
 	file->tensors = yi_mem_array(YI_MEM_OTHER, file->n_tensors, sizeof(*file->tensors));
-	file->tensor_index = create_index(file->n_tensors, &file->tensor_slots);
+	file->tensor_index = yi_gguf_index_create(file->n_tensors, &file->tensor_slots);
 	if (!file->tensors || !file->tensor_index)
-		return trouble(cursor, ENOMEM, "tensors");
+		return yi_gguf_cursor_trouble(cursor, ENOMEM, "tensors");
 	for (uint32_t i = 0; i < file->n_tensors; i++) {
 		uint32_t *slot;
 		int error;
 
-		set_field(cursor, "tensor %u", i);
+		yi_gguf_cursor_name(cursor, "tensor %u", i);
 		error = read_tensor(cursor, &file->tensors[i]);
 		if (error)
 			return error;
-		slot = find_slot(file, file->tensor_index, file->tensor_slots,
-				 tensor_name(file, i));
+		slot = yi_gguf_index_slot(
+			file, file->tensor_index, file->tensor_slots,
+			(struct yi_text){file->tensors[i].name, strlen(file->tensors[i].name)});
 		if (*slot)
-			return refuse(cursor, file->tensors[i].info_offset,
-				      "tensor occurs twice");
+			return yi_gguf_cursor_refuse(cursor, file->tensors[i].info_offset,
+						     "tensor occurs twice");
 		*slot = i + 1;
 	}
 	return 0;
 }
 
-static int read_alignment(struct cursor *cursor)
+static int read_alignment(struct yi_gguf_cursor *cursor)
 {
 	struct yi_gguf *file = cursor->file;
 	const struct yi_gguf_value *value = yi_gguf_find(file, "general.alignment");
@@ -533,7 +381,7 @@ static int read_alignment(struct cursor *cursor)
 	return 0;
 }
 
-static int parse(struct cursor *cursor)
+static int parse(struct yi_gguf_cursor *cursor)
 {
 	struct yi_gguf *file = cursor->file;
 	int error = read_header(cursor);
@@ -550,9 +398,11 @@ static int parse(struct cursor *cursor)
 		return error;
 	file->data_offset = (cursor->at + file->alignment - 1) & ~(uint64_t)(file->alignment - 1);
 	if (file->data_offset > file->file_bytes) {
-		set_field(cursor, "tensor data");
-		return refuse(cursor, cursor->at, "padding to %" PRIu64 " ends beyond the file's %" PRIu64,
-			      file->data_offset, file->file_bytes);
+		yi_gguf_cursor_name(cursor, "tensor data");
+		return yi_gguf_cursor_refuse(cursor, cursor->at,
+					     "padding to %" PRIu64
+					     " ends beyond the file's %" PRIu64,
+					     file->data_offset, file->file_bytes);
 	}
 	for (uint32_t i = 0; i < file->n_tensors; i++) {
 		error = place_tensor(cursor, &file->tensors[i]);
@@ -565,7 +415,7 @@ static int parse(struct cursor *cursor)
 struct yi_gguf *yi_gguf_open(const char *path, struct yi_error *error)
 {
 	struct yi_gguf *file = yi_mem_zeroed(YI_MEM_OTHER, sizeof(*file));
-	struct cursor cursor = { .file = file, .error = error, .field = "file" };
+	struct yi_gguf_cursor cursor = {.file = file, .error = error, .field = "file"};
 	struct stat st;
 
 	if (!file) {
@@ -580,7 +430,7 @@ struct yi_gguf *yi_gguf_open(const char *path, struct yi_error *error)
 	}
 	file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (file->fd < 0 || fstat(file->fd, &st)) {
-		trouble(&cursor, errno, "cannot be opened");
+		yi_gguf_cursor_trouble(&cursor, errno, "cannot be opened");
 		goto fail;
 	}
 	if (!S_ISREG(st.st_mode)) {

@@ -57,7 +57,7 @@ struct yi_gguf_tensor {
 	char name[64];
 	enum yi_type type;
 	uint32_t n_dims;
-	uint64_t ne[4]; /* ne[0] is contiguous; dimensions not given are 1 */
+	uint64_t ne[4];  /* ne[0] is contiguous; dimensions not given are 1 */
 	uint64_t offset; /* of the data in the file */
 	uint64_t bytes;
 	uint64_t info_offset; /* of the description in the file, for messages */
@@ -108,8 +108,7 @@ int yi_gguf_get_text(const struct yi_gguf *file, const char *key, struct yi_text
  */
 int yi_gguf_get_array(const struct yi_gguf *file, const char *key, enum yi_gguf_type elem_type,
 		      const struct yi_gguf_value **ret, struct yi_error *error);
-bool yi_gguf_next_text(const struct yi_gguf_value *array, const uint8_t **at,
-		       struct yi_text *ret);
+bool yi_gguf_next_text(const struct yi_gguf_value *array, const uint8_t **at, struct yi_text *ret);
 float yi_gguf_f32_at(const struct yi_gguf_value *array, uint64_t number);
 int32_t yi_gguf_i32_at(const struct yi_gguf_value *array, uint64_t number);
 

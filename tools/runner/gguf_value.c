@@ -21,15 +21,9 @@ static bool integer_of(const struct yi_gguf_value *value, int64_t *ret, bool *re
 	*ret_huge = false;
 	switch (value->type) {
 	case YI_GGUF_U8:
-	case YI_GGUF_BOOL:
-		raw = value->data[0];
-		break;
-	case YI_GGUF_I8:
-		raw = (uint64_t)(int64_t)(int8_t)value->data[0];
-		break;
-	case YI_GGUF_U16:
-		raw = (uint64_t)(value->data[0] | value->data[1] << 8);
-		break;
+	case YI_GGUF_BOOL: raw = value->data[0]; break;
+	case YI_GGUF_I8: raw = (uint64_t)(int64_t)(int8_t)value->data[0]; break;
+	case YI_GGUF_U16: raw = (uint64_t)(value->data[0] | value->data[1] << 8); break;
 	case YI_GGUF_I16:
 		raw = (uint64_t)(int64_t)(int16_t)(value->data[0] | value->data[1] << 8);
 		break;
@@ -51,11 +45,8 @@ static bool integer_of(const struct yi_gguf_value *value, int64_t *ret, bool *re
 		memcpy(&raw, value->data, sizeof(raw));
 		*ret_huge = raw > INT64_MAX;
 		break;
-	case YI_GGUF_I64:
-		memcpy(&raw, value->data, sizeof(raw));
-		break;
-	default:
-		return false;
+	case YI_GGUF_I64: memcpy(&raw, value->data, sizeof(raw)); break;
+	default: return false;
 	}
 	*ret = (int64_t)raw;
 	return true;
@@ -80,8 +71,8 @@ static bool float_of(const struct yi_gguf_value *value, double *ret)
 static void describe(const struct yi_gguf_value *value, char *text, size_t size)
 {
 	static const char *const names[YI_GGUF_TYPES] = {
-		"u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "string", "array",
-		"u64", "i64", "f64",
+		"u8",   "i8",     "u16",   "i16", "u32", "i32", "f32",
+		"bool", "string", "array", "u64", "i64", "f64",
 	};
 	double real;
 	int64_t number;
@@ -145,8 +136,7 @@ int yi_gguf_get_u32(const struct yi_gguf *file, const char *key, uint32_t *ret,
 	return 0;
 }
 
-int yi_gguf_get_f32(const struct yi_gguf *file, const char *key, float *ret,
-		    struct yi_error *error)
+int yi_gguf_get_f32(const struct yi_gguf *file, const char *key, float *ret, struct yi_error *error)
 {
 	const struct yi_gguf_value *value = yi_gguf_find(file, key);
 	double real;
@@ -159,8 +149,7 @@ int yi_gguf_get_f32(const struct yi_gguf *file, const char *key, float *ret,
 	return 0;
 }
 
-int yi_gguf_get_bool(const struct yi_gguf *file, const char *key, bool *ret,
-		     struct yi_error *error)
+int yi_gguf_get_bool(const struct yi_gguf *file, const char *key, bool *ret, struct yi_error *error)
 {
 	const struct yi_gguf_value *value = yi_gguf_find(file, key);
 
@@ -243,8 +232,8 @@ const uint8_t *yi_gguf_map(const struct yi_gguf *file, struct yi_error *error)
 	void *map = mmap(NULL, file->file_bytes, PROT_READ, MAP_SHARED, file->fd, 0);
 
 	if (map == MAP_FAILED) {
-		yi_error_set(error, YI_EXIT_TROUBLE, -errno, "%s: cannot be mapped: %s",
-			     file->path, strerror(errno));
+		yi_error_set(error, YI_EXIT_TROUBLE, -errno, "%s: cannot be mapped: %s", file->path,
+			     strerror(errno));
 		return NULL;
 	}
 	return map;

@@ -88,8 +88,8 @@ static double mib(uint64_t bytes)
 static void print_file(const struct info *info)
 {
 	const struct yi_gguf *file = info->model->file;
-	struct yi_text name = { "(no name)", 9 };
-	struct yi_error ignored = { 0 };
+	struct yi_text name = {"(no name)", 9};
+	struct yi_error ignored = {0};
 
 	yi_gguf_get_text(file, "general.name", &name, &ignored);
 	printf("file         %s, %.2f MiB, GGUF version %u, %u values, alignment %u\n", info->path,
@@ -122,8 +122,8 @@ static void print_shape(const struct info *info)
 static void print_types(const struct info *info)
 {
 	const struct yi_gguf *file = info->model->file;
-	uint64_t bytes[YI_TYPE_LIMIT] = { 0 };
-	uint32_t count[YI_TYPE_LIMIT] = { 0 };
+	uint64_t bytes[YI_TYPE_LIMIT] = {0};
+	uint32_t count[YI_TYPE_LIMIT] = {0};
 
 	for (uint32_t i = 0; i < file->n_tensors; i++) {
 		const struct yi_gguf_tensor *tensor = &file->tensors[i];
@@ -217,8 +217,8 @@ static int read_measured(struct info *info)
 
 static void print_memory(const struct info *info)
 {
-	const enum yi_mem_class classes[] = { YI_MEM_WEIGHTS, YI_MEM_KV, YI_MEM_ACTIVATIONS,
-					      YI_MEM_TOKENIZER };
+	const enum yi_mem_class classes[] = {YI_MEM_WEIGHTS, YI_MEM_KV, YI_MEM_ACTIVATIONS,
+					     YI_MEM_TOKENIZER};
 	uint64_t sum = 0;
 
 	printf("memory       for %u session%s of %u tokens, keys and values in %s, batches of %u\n",
@@ -236,16 +236,16 @@ static void print_memory(const struct info *info)
 			printf("   measured %12s", class == YI_MEM_WEIGHTS ? "mapped" : "none");
 		putchar('\n');
 	}
-	printf("  %-12s %12.2f MiB, %" PRIu64 " bytes of keys and values a token\n", "sum", mib(sum),
-	       yi_kv_bytes_per_token(&info->model->hp, info->kv_type));
+	printf("  %-12s %12.2f MiB, %" PRIu64 " bytes of keys and values a token\n", "sum",
+	       mib(sum), yi_kv_bytes_per_token(&info->model->hp, info->kv_type));
 }
 
 /* Whole sessions reserve 2 blocks a layer; rows of logits come and go with each step. */
 static void print_pools(const struct info *info)
 {
 	const struct yi_hparams *hp = &info->model->hp;
-	const uint64_t block = yi_kv_bytes_per_token(hp, info->kv_type) / (2 * hp->n_layer) *
-			       info->context;
+	const uint64_t block =
+		yi_kv_bytes_per_token(hp, info->kv_type) / (2 * hp->n_layer) * info->context;
 	const uint64_t count = (uint64_t)2 * hp->n_layer * info->sessions;
 
 	printf("pools        TIERMALLOC_POOLS=%" PRIu64 "*%" PRIu64 "@session,%" PRIu64
@@ -269,8 +269,8 @@ static int work(struct info *info)
 	if (error)
 		return error;
 	if (!info->context)
-		info->context = info->model->hp.n_ctx_train < 4096 ? info->model->hp.n_ctx_train
-								   : 4096;
+		info->context =
+			info->model->hp.n_ctx_train < 4096 ? info->model->hp.n_ctx_train : 4096;
 	print_file(info);
 	print_shape(info);
 	print_types(info);
@@ -286,7 +286,7 @@ static int work(struct info *info)
 
 int yi_info_main(int argc, char **argv)
 {
-	struct info info = { .sessions = 1, .batch = 64, .kv_type = YI_F16 };
+	struct info info = {.sessions = 1, .batch = 64, .kv_type = YI_F16};
 	int error = parse(&info, argc, argv);
 
 	if (!error)

@@ -32,6 +32,9 @@ yi_coder_run_SOURCES = \
 	%reldir%/forward.h \
 	%reldir%/gguf.c \
 	%reldir%/gguf.h \
+	%reldir%/gguf_cursor.c \
+	%reldir%/gguf_cursor.h \
+	%reldir%/gguf_index.c \
 	%reldir%/gguf_value.c \
 	%reldir%/half.h \
 	%reldir%/info.c \

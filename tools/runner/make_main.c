@@ -21,10 +21,10 @@ static uint32_t *dimension(struct yi_shape *shape, const char *name)
 		const char *name;
 		uint32_t *at;
 	} dimensions[] = {
-		{ "--layers", &shape->n_layer },  { "--embd", &shape->n_embd },
-		{ "--heads", &shape->n_head },	  { "--kv-heads", &shape->n_head_kv },
-		{ "--ff", &shape->n_ff },	  { "--vocab", &shape->n_vocab },
-		{ "--ctx", &shape->n_ctx },
+		{"--layers", &shape->n_layer}, {"--embd", &shape->n_embd},
+		{"--heads", &shape->n_head},   {"--kv-heads", &shape->n_head_kv},
+		{"--ff", &shape->n_ff},        {"--vocab", &shape->n_vocab},
+		{"--ctx", &shape->n_ctx},
 	};
 
 	for (size_t i = 0; i < sizeof(dimensions) / sizeof(dimensions[0]); i++)
@@ -61,8 +61,8 @@ static bool parse_type(const char *name, struct yi_make_model *make)
 
 static bool fits(const struct yi_shape *shape)
 {
-	const uint32_t dims[] = { shape->n_layer, shape->n_embd, shape->n_head, shape->n_head_kv,
-				  shape->n_ff, shape->n_ctx };
+	const uint32_t dims[] = {shape->n_layer,   shape->n_embd, shape->n_head,
+				 shape->n_head_kv, shape->n_ff,   shape->n_ctx};
 
 	for (size_t i = 0; i < sizeof(dims) / sizeof(dims[0]); i++)
 		if (dims[i] == 0)
@@ -74,8 +74,8 @@ static bool fits(const struct yi_shape *shape)
 
 int yi_make_model_main(int argc, char **argv)
 {
-	struct yi_make_model make = { .type = YI_Q8_0, .seed = 1 };
-	struct yi_error error = { 0 };
+	struct yi_make_model make = {.type = YI_Q8_0, .seed = 1};
+	struct yi_error error = {0};
 	const char *path = NULL;
 
 	for (int i = 2; i + 1 < argc; i++)
@@ -106,7 +106,8 @@ int yi_make_model_main(int argc, char **argv)
 			*at = (uint32_t)number;
 		else if (strcmp(argv[i - 1], "--type") == 0 && parse_type(value, &make))
 			continue;
-		else if (strcmp(argv[i - 1], "--seed") == 0 && parse_number(value, UINT64_MAX, &number))
+		else if (strcmp(argv[i - 1], "--seed") == 0 &&
+			 parse_number(value, UINT64_MAX, &number))
 			make.seed = number;
 		else if (strcmp(argv[i - 1], "-o") == 0)
 			path = value;

@@ -15,9 +15,9 @@
 #define BUFFER_BYTES (1 << 20)
 
 static const struct yi_shape shapes[] = {
-	{ "yi-coder-1.5b", 24, 2048, 16, 16, 5504, 64000, 131072, 1e7f, false, false, false },
-	{ "smollm2-135m", 30, 576, 9, 3, 1536, 49152, 8192, 1e5f, true, false, true },
-	{ "tiny", 2, 256, 4, 2, 512, 1024, 4096, 1e4f, false, false, false },
+	{"yi-coder-1.5b", 24, 2048, 16, 16, 5504, 64000, 131072, 1e7f, false, false, false},
+	{"smollm2-135m", 30, 576, 9, 3, 1536, 49152, 8192, 1e5f, true, false, true},
+	{"tiny", 2, 256, 4, 2, 512, 1024, 4096, 1e4f, false, false, false},
 };
 
 const struct yi_shape *yi_make_model_shape(const char *name)
@@ -101,22 +101,17 @@ static enum yi_type fit(enum yi_type type, uint32_t n_in)
 	if (n_in % 32)
 		return YI_F16;
 	switch (type) {
-	case YI_Q5_K:
-		return YI_Q5_1;
-	case YI_Q6_K:
-		return YI_Q8_0;
-	case YI_Q4_K:
-		return YI_Q5_0;
-	default:
-		return YI_Q4_0;
+	case YI_Q5_K: return YI_Q5_1;
+	case YI_Q6_K: return YI_Q8_0;
+	case YI_Q4_K: return YI_Q5_0;
+	default: return YI_Q4_0;
 	}
 }
 
 /* Layers whose matrices get more bits in a mix: the first and last eighth, a third between. */
 static bool more_bits(uint32_t layer, uint32_t n_layer)
 {
-	return layer < n_layer / 8 || layer >= 7 * n_layer / 8 ||
-	       (layer - n_layer / 8) % 3 == 2;
+	return layer < n_layer / 8 || layer >= 7 * n_layer / 8 || (layer - n_layer / 8) % 3 == 2;
 }
 
 static enum yi_type type_of(const struct yi_make_model *make, enum role role, uint32_t layer,
@@ -214,7 +209,7 @@ static void write_plan(struct maker *maker)
 	for (uint32_t i = 0; i < maker->n_plans; i++) {
 		const struct plan *plan = &maker->plans[i];
 		const uint32_t n_dims = plan->n_out ? 2 : 1, type = plan->type;
-		const uint64_t ne[2] = { plan->n_in, plan->n_out };
+		const uint64_t ne[2] = {plan->n_in, plan->n_out};
 
 		yi_make_text(&maker->writer, plan->name, strlen(plan->name));
 		yi_make_bytes(&maker->writer, &n_dims, sizeof(n_dims));
@@ -265,7 +260,7 @@ static int write_data(struct maker *maker)
 		const struct plan *plan = &maker->plans[i];
 		const uint32_t block = yi_type_find(plan->type)->block_bytes;
 		const uint64_t most = BUFFER_BYTES / block * block;
-		struct yi_make_random random = { maker->make->seed * 0x2545f4914f6cdd1d + i };
+		struct yi_make_random random = {maker->make->seed * 0x2545f4914f6cdd1d + i};
 
 		for (uint64_t left = plan->bytes; left;) {
 			const size_t bytes = left < most ? left : most;
@@ -310,12 +305,11 @@ static int write_file(struct maker *maker)
 
 int yi_make_model(const struct yi_make_model *make, const char *path, struct yi_error *error)
 {
-	struct maker maker = { .make = make };
+	struct maker maker = {.make = make};
 	struct stat st;
 	int code = -ENOMEM;
 
-	maker.plans = yi_mem_array(YI_MEM_OTHER, 4 + make->shape.n_layer * 9,
-				   sizeof(*maker.plans));
+	maker.plans = yi_mem_array(YI_MEM_OTHER, 4 + make->shape.n_layer * 9, sizeof(*maker.plans));
 	if (maker.plans) {
 		plan_tensors(&maker);
 		maker.writer.out = fopen(path, "wbe");

@@ -15,24 +15,23 @@
 enum { NORMAL = 1, UNKNOWN = 2, CONTROL = 3, BYTE = 6 };
 
 static const char *const words[] = {
-	"the",	   "def",	"return",   "function", "int",	    "for",	"while",
-	"if",	   "else",	"import",   "from",	"print",    "class",	"self",
-	"const",   "static",	"struct",   "void",	"char",	    "include",	"sizeof",
-	"malloc",  "free",	"memory",   "a",	"an",	    "and",	"or",
-	"not",	   "in",	"is",	    "of",	"to",	    "with",	"that",
-	"this",	   "are",	"be",	    "by",	"on",	    "as",	"it",
-	"list",	   "string",	"number",   "value",	"index",    "array",	"sort",
-	"quick",   "write",	"code",	    "Python",	"Hello",    "world",	"test",
-	"data",	   "model",	"user",	    "assistant", "system",   "token",	"None",
-	"True",	   "False",	"async",    "await",	"public",   "private",	"package",
-	"let",	   "var",	"mut",	    "fn",	"match",    "use",	"type",
-	"break",   "continue",	"switch",   "case",	"default",  "do",	"yield",
+	"the",    "def",     "return", "function",  "int",     "for",     "while",    "if",
+	"else",   "import",  "from",   "print",     "class",   "self",    "const",    "static",
+	"struct", "void",    "char",   "include",   "sizeof",  "malloc",  "free",     "memory",
+	"a",      "an",      "and",    "or",        "not",     "in",      "is",       "of",
+	"to",     "with",    "that",   "this",      "are",     "be",      "by",       "on",
+	"as",     "it",      "list",   "string",    "number",  "value",   "index",    "array",
+	"sort",   "quick",   "write",  "code",      "Python",  "Hello",   "world",    "test",
+	"data",   "model",   "user",   "assistant", "system",  "token",   "None",     "True",
+	"False",  "async",   "await",  "public",    "private", "package", "let",      "var",
+	"mut",    "fn",      "match",  "use",       "type",    "break",   "continue", "switch",
+	"case",   "default", "do",     "yield",
 };
 
 struct vocab {
 	struct yi_make_writer *writer;
 	const struct yi_shape *shape;
-	char (*tokens)[24];  /* texts, at most 23 bytes */
+	char (*tokens)[24]; /* texts, at most 23 bytes */
 	uint8_t *types;
 	char (*merges)[24]; /* byte-level: left and right with a blank between */
 	uint32_t n_tokens, n_merges;
@@ -83,11 +82,15 @@ static void add_joined(struct vocab *vocab, const char *text, size_t last)
 static void add_specials(struct vocab *vocab)
 {
 	static const char *const sentence[] = {
-		"<unk>", "<|startoftext|>", "<|endoftext|>", "<|fim_prefix|>", "<|fim_middle|>",
-		"<|fim_suffix|>", "<|im_start|>", "<|im_end|>", "<|im_sep|>",
+		"<unk>",          "<|startoftext|>", "<|endoftext|>",
+		"<|fim_prefix|>", "<|fim_middle|>",  "<|fim_suffix|>",
+		"<|im_start|>",   "<|im_end|>",      "<|im_sep|>",
 	};
 	static const char *const byte_level[] = {
-		"<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>",
+		"<|endoftext|>",
+		"<|im_start|>",
+		"<|im_end|>",
+		"<repo_name>",
 	};
 
 	for (size_t i = 0; !vocab->shape->byte_level && i < 9; i++)
@@ -114,7 +117,8 @@ static uint32_t char_of_byte(uint32_t byte)
 	uint32_t next = 256;
 
 	for (uint32_t b = 0; b <= byte; b++) {
-		const bool shown = (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
+		const bool shown =
+			(b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
 
 		if (b == byte)
 			return shown ? b : next;
@@ -140,7 +144,7 @@ static void add_bytes(struct vocab *vocab)
 	if (!vocab->shape->byte_level) {
 		add(vocab, "\xe2\x96\x81", NORMAL);
 		for (char c = 0x21; c < 0x7f; c++)
-			add(vocab, (char[]){ c, 0 }, NORMAL);
+			add(vocab, (char[]){c, 0}, NORMAL);
 	}
 }
 
@@ -165,7 +169,7 @@ static void add_letters(struct vocab *vocab)
 {
 	for (uint32_t len = 2, count = 26 * 26; len <= 5; len++, count *= 26) {
 		for (uint32_t number = 0; number < count; number++) {
-			char text[24] = { 0 };
+			char text[24] = {0};
 			uint32_t rest = number;
 
 			if (vocab->n_tokens == vocab->shape->n_vocab)
@@ -227,7 +231,7 @@ static void write_vocab(const struct vocab *vocab)
 
 int yi_make_vocab(struct yi_make_writer *writer, const struct yi_shape *shape)
 {
-	struct vocab vocab = { .writer = writer, .shape = shape, .n_slots = 1024 };
+	struct vocab vocab = {.writer = writer, .shape = shape, .n_slots = 1024};
 	int error = -ENOMEM;
 
 	while (vocab.n_slots < shape->n_vocab * 2)

@@ -71,23 +71,17 @@ static void make_simple(enum yi_type type, uint8_t *block, float sigma,
 	const float v = sigma * vary(random);
 
 	switch (type) {
-	case YI_Q4_0:
-		put_half(block, v / 4.63f);
-		break;
+	case YI_Q4_0: put_half(block, v / 4.63f); break;
 	case YI_Q4_1:
 		put_half(block, v / 4.61f);
 		put_half(block + 2, v / 4.61f * -7.5f);
 		break;
-	case YI_Q5_0:
-		put_half(block, v / 9.24f);
-		break;
+	case YI_Q5_0: put_half(block, v / 9.24f); break;
 	case YI_Q5_1:
 		put_half(block, v / 9.23f);
 		put_half(block + 2, v / 9.23f * -15.5f);
 		break;
-	default: /* Q8_0 */
-		put_half(block, v / 73.9f);
-		break;
+	default: /* Q8_0 */ put_half(block, v / 73.9f); break;
 	}
 }
 
@@ -117,9 +111,7 @@ static void make_super(enum yi_type type, uint8_t *block, float sigma,
 		put_half(block + 80, v / 12.9f);
 		put_half(block + 82, v / 12.9f * 1.5f);
 		break;
-	case YI_Q3_K:
-		put_half(block + 108, v / 42.4f);
-		break;
+	case YI_Q3_K: put_half(block + 108, v / 42.4f); break;
 	case YI_Q4_K:
 		put_half(block, v / 221.0f);
 		put_half(block + 2, v / 221.0f * 7.5f);

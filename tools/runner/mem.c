@@ -22,9 +22,9 @@ static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
 {
 	uint64_t old = atomic_load_explicit(peak, memory_order_relaxed);
 
-	while (old < value && !atomic_compare_exchange_weak_explicit(peak, &old, value,
-								     memory_order_relaxed,
-								     memory_order_relaxed))
+	while (old < value &&
+	       !atomic_compare_exchange_weak_explicit(peak, &old, value, memory_order_relaxed,
+						      memory_order_relaxed))
 		;
 }
 

@@ -51,7 +51,7 @@ static int want_number(struct loader *loader, const char *key, uint32_t want, co
 
 static int read_architecture(struct loader *loader)
 {
-	struct yi_text name = { "", 0 };
+	struct yi_text name = {"", 0};
 	int error = yi_gguf_get_text(loader->file, "general.architecture", &name, loader->error);
 
 	if (error == -ENOENT)
@@ -118,7 +118,7 @@ static int check_real(struct loader *loader, const char *key, float value, float
 static int read_rope(struct loader *loader)
 {
 	struct yi_hparams *hp = &loader->model->hp;
-	struct yi_text kind = { "none", 4 };
+	struct yi_text kind = {"none", 4};
 	float factor = 1;
 	int error;
 
@@ -229,15 +229,15 @@ static int find_layer(struct loader *loader, uint32_t number)
 		struct yi_tensor *tensor;
 		uint32_t n_in, n_out;
 	} parts[] = {
-		{ "attn_norm", &layer->attn_norm, hp->n_embd, 0 },
-		{ "attn_q", &layer->q, hp->n_embd, q_dim },
-		{ "attn_k", &layer->k, hp->n_embd, hp->kv_dim },
-		{ "attn_v", &layer->v, hp->n_embd, hp->kv_dim },
-		{ "attn_output", &layer->attn_output, q_dim, hp->n_embd },
-		{ "ffn_norm", &layer->ffn_norm, hp->n_embd, 0 },
-		{ "ffn_gate", &layer->gate, hp->n_embd, hp->n_ff },
-		{ "ffn_up", &layer->up, hp->n_embd, hp->n_ff },
-		{ "ffn_down", &layer->down, hp->n_ff, hp->n_embd },
+		{"attn_norm", &layer->attn_norm, hp->n_embd, 0},
+		{"attn_q", &layer->q, hp->n_embd, q_dim},
+		{"attn_k", &layer->k, hp->n_embd, hp->kv_dim},
+		{"attn_v", &layer->v, hp->n_embd, hp->kv_dim},
+		{"attn_output", &layer->attn_output, q_dim, hp->n_embd},
+		{"ffn_norm", &layer->ffn_norm, hp->n_embd, 0},
+		{"ffn_gate", &layer->gate, hp->n_embd, hp->n_ff},
+		{"ffn_up", &layer->up, hp->n_embd, hp->n_ff},
+		{"ffn_down", &layer->down, hp->n_ff, hp->n_embd},
 	};
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
@@ -306,10 +306,10 @@ static int find_tensors(struct loader *loader)
 	}
 	/* Each layer has nine tensors: bounds the count by what the file really holds. */
 	if (!error && hp->n_layer > loader->file->n_tensors / 9)
-		error = yi_gguf_refuse_value(loader->file,
-					     yi_gguf_find(loader->file, "llama.block_count"),
-					     loader->error, "needs more than the %u tensors there are",
-					     loader->file->n_tensors);
+		error = yi_gguf_refuse_value(
+			loader->file, yi_gguf_find(loader->file, "llama.block_count"),
+			loader->error, "needs more than the %u tensors there are",
+			loader->file->n_tensors);
 	if (error)
 		return error;
 	model->layers = yi_mem_zeroed(YI_MEM_OTHER, hp->n_layer * sizeof(*model->layers));
@@ -338,8 +338,8 @@ static void settle_tensors(struct yi_model *model, uint64_t skip)
 	settle(&model->output_norm, data, skip);
 	settle(&model->output, data, skip);
 	if (model->rope_freqs)
-		model->rope_freqs = (const float *)(const void *)(data +
-								  ((uintptr_t)model->rope_freqs - skip));
+		model->rope_freqs =
+			(const float *)(const void *)(data + ((uintptr_t)model->rope_freqs - skip));
 	for (uint32_t i = 0; i < model->hp.n_layer; i++) {
 		struct yi_layer *layer = &model->layers[i];
 
@@ -368,8 +368,8 @@ static int load_data(struct yi_model *model, enum yi_populate how, struct yi_err
 {
 	const struct yi_gguf *file = model->file;
 
-	model->data = model->load == YI_LOAD_MMAP ? yi_gguf_map(file, error)
-						  : yi_gguf_read(file, error);
+	model->data =
+		model->load == YI_LOAD_MMAP ? yi_gguf_map(file, error) : yi_gguf_read(file, error);
 	if (!model->data)
 		return -ENOMEM;
 	if (model->load == YI_LOAD_MMAP)
@@ -382,7 +382,7 @@ struct yi_model *yi_model_load(const char *path, enum yi_load load, enum yi_popu
 			       struct yi_error *error)
 {
 	struct yi_model *model = yi_mem_zeroed(YI_MEM_OTHER, sizeof(*model));
-	struct loader loader = { .model = model, .error = error };
+	struct loader loader = {.model = model, .error = error};
 
 	if (!model) {
 		yi_error_set(error, YI_EXIT_TROUBLE, -ENOMEM, "%s: no memory", path);

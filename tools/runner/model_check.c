@@ -28,9 +28,9 @@ static int check_length(const struct yi_gguf *file, const char *key, enum yi_ggu
 static int check_ids(const struct yi_gguf *file, uint32_t n_vocab, struct yi_error *error)
 {
 	static const char *const keys[] = {
-		"tokenizer.ggml.bos_token_id",	   "tokenizer.ggml.eos_token_id",
-		"tokenizer.ggml.unknown_token_id", "tokenizer.ggml.padding_token_id",
-		"tokenizer.ggml.eot_token_id",	   "tokenizer.ggml.eom_token_id",
+		"tokenizer.ggml.bos_token_id",       "tokenizer.ggml.eos_token_id",
+		"tokenizer.ggml.unknown_token_id",   "tokenizer.ggml.padding_token_id",
+		"tokenizer.ggml.eot_token_id",       "tokenizer.ggml.eom_token_id",
 		"tokenizer.ggml.seperator_token_id",
 	};
 
@@ -65,7 +65,7 @@ static int byte_of(struct yi_text text)
 static int check_bytes(const struct yi_gguf *file, const struct yi_gguf_value *tokens,
 		       struct yi_error *error)
 {
-	bool seen[256] = { false };
+	bool seen[256] = {false};
 	const uint8_t *at = NULL;
 	struct yi_text text;
 
@@ -85,7 +85,7 @@ static int check_bytes(const struct yi_gguf *file, const struct yi_gguf_value *t
 int yi_model_check_vocab(const struct yi_gguf *file, uint32_t *ret_n_vocab, struct yi_error *error)
 {
 	const struct yi_gguf_value *tokens = NULL;
-	struct yi_text model = { "", 0 };
+	struct yi_text model = {"", 0};
 	uint32_t n_vocab, declared;
 	int code = yi_gguf_get_array(file, "tokenizer.ggml.tokens", YI_GGUF_STRING, &tokens, error);
 
@@ -128,10 +128,10 @@ struct scales {
 };
 
 static const struct scales scales_of[YI_TYPE_LIMIT] = {
-	[YI_Q4_0] = { 1, 0, 0 },    [YI_Q4_1] = { 2, 0, 2 },	[YI_Q5_0] = { 1, 0, 0 },
-	[YI_Q5_1] = { 2, 0, 2 },    [YI_Q8_0] = { 1, 0, 0 },	[YI_Q2_K] = { 2, 80, 82 },
-	[YI_Q3_K] = { 1, 108, 0 },  [YI_Q4_K] = { 2, 0, 2 },	[YI_Q5_K] = { 2, 0, 2 },
-	[YI_Q6_K] = { 1, 208, 0 },  [YI_F16] = { 1, 0, 0 },
+	[YI_Q4_0] = {1, 0, 0},   [YI_Q4_1] = {2, 0, 2}, [YI_Q5_0] = {1, 0, 0},
+	[YI_Q5_1] = {2, 0, 2},   [YI_Q8_0] = {1, 0, 0}, [YI_Q2_K] = {2, 80, 82},
+	[YI_Q3_K] = {1, 108, 0}, [YI_Q4_K] = {2, 0, 2}, [YI_Q5_K] = {2, 0, 2},
+	[YI_Q6_K] = {1, 208, 0}, [YI_F16] = {1, 0, 0},
 };
 
 static bool half_is_finite(const uint8_t *at)
@@ -169,9 +169,8 @@ int yi_model_check_data(const struct yi_model *model, struct yi_error *error)
 
 	for (uint32_t i = 0; i < file->n_tensors; i++) {
 		const struct yi_gguf_tensor *tensor = &file->tensors[i];
-		const uint64_t at =
-			find_nonfinite(model->data + (tensor->offset - skip), tensor->type,
-				       tensor->bytes);
+		const uint64_t at = find_nonfinite(model->data + (tensor->offset - skip),
+						   tensor->type, tensor->bytes);
 
 		if (at != UINT64_MAX)
 			return yi_error_set(error, YI_EXIT_REFUSED, -EINVAL,

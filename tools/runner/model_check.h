@@ -16,8 +16,7 @@
 #define YI_MODEL_CHECK_BYTES (UINT64_C(64) << 20)
 
 /* Counts the tokens; refuses arrays of other lengths, ids out of range, missing byte tokens. */
-int yi_model_check_vocab(const struct yi_gguf *file, uint32_t *ret_n_vocab,
-			 struct yi_error *error);
+int yi_model_check_vocab(const struct yi_gguf *file, uint32_t *ret_n_vocab, struct yi_error *error);
 
 /* Refuses infinite and NaN parameters and scales, naming the first. */
 int yi_model_check_data(const struct yi_model *model, struct yi_error *error);

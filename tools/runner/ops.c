@@ -27,7 +27,7 @@ static void store4(float *to, v4f value)
 
 static v4f splat(float value)
 {
-	return (v4f){ value, value, value, value };
+	return (v4f){value, value, value, value};
 }
 
 void yi_ops_rms_norm(const float *row, const float *weights, float eps, float *ret, size_t n)

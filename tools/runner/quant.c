@@ -184,21 +184,21 @@ static void dequant_q6_k(const void *row, float *ret, size_t n)
 }
 
 static const struct yi_type_traits types[YI_TYPE_LIMIT] = {
-	[YI_F32] = { "F32", 1, 4, YI_F32, 1, dequant_f32, yi_quant_vec_f32 },
-	[YI_F16] = { "F16", 1, 2, YI_F16, 1, dequant_f16, yi_quant_vec_f16 },
-	[YI_BF16] = { "BF16", 1, 2, YI_BF16, 1, dequant_bf16, yi_quant_vec_bf16 },
-	[YI_Q4_0] = { "Q4_0", 32, 18, YI_Q8_0, 1, dequant_q4_0, NULL },
-	[YI_Q4_1] = { "Q4_1", 32, 20, YI_Q8_1, 1, dequant_q4_1, NULL },
-	[YI_Q5_0] = { "Q5_0", 32, 22, YI_Q8_0, 1, dequant_q5_0, NULL },
-	[YI_Q5_1] = { "Q5_1", 32, 24, YI_Q8_1, 1, dequant_q5_1, NULL },
-	[YI_Q8_0] = { "Q8_0", 32, 34, YI_Q8_0, 1, dequant_q8_0, yi_quant_vec_q8_0 },
-	[YI_Q8_1] = { "Q8_1", 32, 36, YI_Q8_1, 0, NULL, yi_quant_vec_q8_1 },
-	[YI_Q2_K] = { "Q2_K", 256, 84, YI_Q8_K, 1, dequant_q2_k, NULL },
-	[YI_Q3_K] = { "Q3_K", 256, 110, YI_Q8_K, 1, dequant_q3_k, NULL },
-	[YI_Q4_K] = { "Q4_K", 256, 144, YI_Q8_K, 1, dequant_q4_k, NULL },
-	[YI_Q5_K] = { "Q5_K", 256, 176, YI_Q8_K, 1, dequant_q5_k, NULL },
-	[YI_Q6_K] = { "Q6_K", 256, 210, YI_Q8_K, 1, dequant_q6_k, NULL },
-	[YI_Q8_K] = { "Q8_K", 256, 292, YI_Q8_K, 0, NULL, yi_quant_vec_q8_k },
+	[YI_F32] = {"F32", 1, 4, YI_F32, 1, dequant_f32, yi_quant_vec_f32},
+	[YI_F16] = {"F16", 1, 2, YI_F16, 1, dequant_f16, yi_quant_vec_f16},
+	[YI_BF16] = {"BF16", 1, 2, YI_BF16, 1, dequant_bf16, yi_quant_vec_bf16},
+	[YI_Q4_0] = {"Q4_0", 32, 18, YI_Q8_0, 1, dequant_q4_0, NULL},
+	[YI_Q4_1] = {"Q4_1", 32, 20, YI_Q8_1, 1, dequant_q4_1, NULL},
+	[YI_Q5_0] = {"Q5_0", 32, 22, YI_Q8_0, 1, dequant_q5_0, NULL},
+	[YI_Q5_1] = {"Q5_1", 32, 24, YI_Q8_1, 1, dequant_q5_1, NULL},
+	[YI_Q8_0] = {"Q8_0", 32, 34, YI_Q8_0, 1, dequant_q8_0, yi_quant_vec_q8_0},
+	[YI_Q8_1] = {"Q8_1", 32, 36, YI_Q8_1, 0, NULL, yi_quant_vec_q8_1},
+	[YI_Q2_K] = {"Q2_K", 256, 84, YI_Q8_K, 1, dequant_q2_k, NULL},
+	[YI_Q3_K] = {"Q3_K", 256, 110, YI_Q8_K, 1, dequant_q3_k, NULL},
+	[YI_Q4_K] = {"Q4_K", 256, 144, YI_Q8_K, 1, dequant_q4_k, NULL},
+	[YI_Q5_K] = {"Q5_K", 256, 176, YI_Q8_K, 1, dequant_q5_k, NULL},
+	[YI_Q6_K] = {"Q6_K", 256, 210, YI_Q8_K, 1, dequant_q6_k, NULL},
+	[YI_Q8_K] = {"Q8_K", 256, 292, YI_Q8_K, 0, NULL, yi_quant_vec_q8_k},
 };
 
 const struct yi_type_traits *yi_type_find(uint32_t type)

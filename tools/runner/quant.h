@@ -33,11 +33,11 @@ enum yi_type {
 };
 
 struct yi_type_traits {
-	const char *name;     /* NULL: not a type the runner knows */
-	uint32_t block;       /* elements */
+	const char *name; /* NULL: not a type the runner knows */
+	uint32_t block;   /* elements */
 	uint32_t block_bytes;
-	enum yi_type vec;     /* type of the activations in a dot product */
-	int weights;          /* nonzero: may be stored in a model file */
+	enum yi_type vec; /* type of the activations in a dot product */
+	int weights;      /* nonzero: may be stored in a model file */
 	void (*dequant)(const void *row, float *ret, size_t n);
 	void (*quant_vec)(const float *row, void *ret, size_t n); /* as activation type */
 };

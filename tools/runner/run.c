@@ -55,8 +55,8 @@ static char *read_prompt(struct run *run, const char *path, size_t *ret_len)
 		return NULL;
 	}
 	do {
-		char *more = len == room ? yi_mem_resize(YI_MEM_REQUESTS, text, room * 2 + 4096)
-					 : text;
+		char *more =
+			len == room ? yi_mem_resize(YI_MEM_REQUESTS, text, room * 2 + 4096) : text;
 
 		if (!more) {
 			no_memory(run);
@@ -125,7 +125,7 @@ static int eval(struct run *run, const uint32_t *ids, uint32_t n)
 	int error;
 
 	for (uint32_t i = 0; i < n; i++) {
-		items[i] = (struct yi_item){ run->kv, ids[i], NULL };
+		items[i] = (struct yi_item){run->kv, ids[i], NULL};
 		if (run->logits_out)
 			items[i].logits = run->logits + i * n_vocab;
 		else if (i + 1 == n)
@@ -136,8 +136,8 @@ static int eval(struct run *run, const uint32_t *ids, uint32_t n)
 	if (error == -EDOM && yi_model_check_data(run->model, &run->error) == 0)
 		yi_error_set(&run->error, YI_EXIT_TROUBLE, -EDOM, "a result is not a number");
 	else if (error == -ENOSPC)
-		yi_error_set(&run->error, YI_EXIT_TROUBLE, -ENOSPC,
-			     "context of %u tokens is full", run->options.context);
+		yi_error_set(&run->error, YI_EXIT_TROUBLE, -ENOSPC, "context of %u tokens is full",
+			     run->options.context);
 	else if (error)
 		no_memory(run);
 	if (!error && run->logits_out &&
@@ -183,7 +183,7 @@ static int put_text(struct run *run, struct yi_detok *detok, uint32_t id)
 
 static int generate(struct run *run, const float *logits)
 {
-	struct yi_detok detok = { 0 };
+	struct yi_detok detok = {0};
 	char rest[16];
 	const double start = yi_stats_now_s();
 	double last = start;
@@ -316,8 +316,8 @@ static int prepare(struct run *run)
 		options->context = wanted < hp->n_ctx_train ? (uint32_t)wanted : hp->n_ctx_train;
 	}
 	run->workers = yi_workers_create(options->threads ? options->threads : 1);
-	run->forward = yi_forward_create(run->model, run->workers,
-					 options->exact ? YI_EXACT : YI_FAST);
+	run->forward =
+		yi_forward_create(run->model, run->workers, options->exact ? YI_EXACT : YI_FAST);
 	run->sampler = yi_sampler_create(&options->sampling, hp->n_vocab);
 	run->logits = yi_mem_array(YI_MEM_ACTIVATIONS, (size_t)rows * hp->n_vocab, sizeof(float));
 	if (!run->workers || !run->forward || !run->sampler || !run->logits)
@@ -341,8 +341,8 @@ static void count_run(struct run *run)
 	run->stats.kv_bytes_per_token =
 		yi_kv_bytes_per_token(&run->model->hp, run->options.kv_type);
 	run->stats.weight_bytes = run->model->weight_bytes;
-	run->stats.mapped_bytes = run->model->load == YI_LOAD_MMAP ? run->model->file->file_bytes
-								   : 0;
+	run->stats.mapped_bytes =
+		run->model->load == YI_LOAD_MMAP ? run->model->file->file_bytes : 0;
 	run->stats.sessions_started = 1;
 }
 
@@ -391,7 +391,7 @@ static void release(struct run *run)
 
 int yi_run_main(int argc, char **argv)
 {
-	struct run run = { 0 };
+	struct run run = {0};
 	int code = yi_options_parse(YI_VERB_RUN, argc, argv, 1, &run.options, &run.error);
 
 	if (!code)

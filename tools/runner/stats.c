@@ -95,12 +95,12 @@ static double cpu_s(const struct rusage *usage)
 
 static void write_quantiles(FILE *out, const char *name, struct yi_samples *samples)
 {
-	fprintf(out, "  \"%s\": {\"min\": %.3f, \"p50\": %.3f, \"p90\": %.3f, \"p99\": %.3f, \"p999\": %.3f, "
-		     "\"max\": %.3f},\n",
+	fprintf(out,
+		"  \"%s\": {\"min\": %.3f, \"p50\": %.3f, \"p90\": %.3f, \"p99\": %.3f, \"p999\": %.3f, "
+		"\"max\": %.3f},\n",
 		name, yi_samples_quantile(samples, 0), yi_samples_quantile(samples, .5),
-		yi_samples_quantile(samples, .9),
-		yi_samples_quantile(samples, .99), yi_samples_quantile(samples, .999),
-		yi_samples_quantile(samples, 1));
+		yi_samples_quantile(samples, .9), yi_samples_quantile(samples, .99),
+		yi_samples_quantile(samples, .999), yi_samples_quantile(samples, 1));
 }
 
 static void write_memory(FILE *out)
@@ -218,8 +218,9 @@ void yi_stats_print(struct yi_stats *stats, FILE *out)
 		yi_samples_quantile(&stats->first_token_ms, .5),
 		yi_samples_quantile(&stats->first_token_ms, .99),
 		yi_samples_quantile(&stats->first_token_ms, 1));
-	fprintf(out, "process      RSS %.1f MiB, VSZ %.1f MiB, faults %ld minor %ld major, "
-		     "CPU %.2f s\n",
+	fprintf(out,
+		"process      RSS %.1f MiB, VSZ %.1f MiB, faults %ld minor %ld major, "
+		"CPU %.2f s\n",
 		(double)usage.ru_maxrss / 1024, (double)status_bytes("VmPeak") / 1048576,
 		usage.ru_minflt, usage.ru_majflt, cpu_s(&usage));
 	print_memory(stats, out);

@@ -19,7 +19,7 @@ struct yi_samples {
 
 struct yi_stats {
 	uint64_t prompt_tokens, generated_tokens;
-	double prefill_s, decode_s; /* time spent, for tokens per second */
+	double prefill_s, decode_s;       /* time spent, for tokens per second */
 	struct yi_samples latency_ms;     /* one per generated token */
 	struct yi_samples first_token_ms; /* one per session */
 	struct yi_samples token_cpu_ms;   /* processor time of the process, one per decoding step */
