@@ -3,9 +3,12 @@
 # Kernels for one instruction set go into an archive of their own with its -m flags.
 # Results are compared bit for bit: no fused multiply-add unless it is written down.
 YI_CFLAGS = $(AM_CFLAGS) -O3 -ffp-contract=off -fno-math-errno
+# Tests link the two archives, too.
+noinst_LIBRARIES += libyi.a
 bin_PROGRAMS += yi-coder-run
 yi_coder_run_CFLAGS = $(YI_CFLAGS)
-yi_coder_run_LDADD =
+yi_coder_run_SOURCES = %reldir%/main.c
+yi_coder_run_LDADD = libyi.a
 if ARCH_X86_64
 noinst_LIBRARIES += libyiv3.a
 libyiv3_a_CFLAGS = $(YI_CFLAGS) -mavx2 -mfma -mf16c -mbmi2
@@ -18,7 +21,8 @@ libyiv3_a_SOURCES = \
 yi_coder_run_LDADD += libyiv3.a
 endif
 yi_coder_run_LDADD += -lm -lpthread
-yi_coder_run_SOURCES = \
+libyi_a_CFLAGS = $(YI_CFLAGS)
+libyi_a_SOURCES = \
 	%reldir%/attention.c \
 	%reldir%/attention.h \
 	%reldir%/blocks.h \
@@ -47,7 +51,6 @@ yi_coder_run_SOURCES = \
 	%reldir%/kv_state.c \
 	%reldir%/leak_demo.c \
 	%reldir%/leak_demo.h \
-	%reldir%/main.c \
 	%reldir%/make_main.c \
 	%reldir%/make_model.c \
 	%reldir%/make_model.h \
@@ -99,4 +102,5 @@ yi_coder_run_SOURCES = \
 	%reldir%/vocab.c \
 	%reldir%/vocab.h \
 	%reldir%/vocab_special.c
-EXTRA_DIST += %reldir%/gen_unicode.py
+EXTRA_DIST += %reldir%/gen_unicode.py tests/runner/oracle
+tests/fuzz/gguf tests/runner/kernels: libyi.a libyiv3.a
