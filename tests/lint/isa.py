@@ -13,7 +13,7 @@ NEWER = re.compile(r"^(v[a-z0-9]{3,}|andn|bextr|blsi|blsr|blsmsk|bzhi|mulx|pdep|
                    r"popcnt|crc32[bwlq]?|movbe|p(shufb|abs[bwd]|alignr|hadd\w+|blend\w+|min[su][bd]|max[su][bd]|"
                    r"mulld|extr[bdq]|insr[bdq]|test)|lddqu|round[ps][sd]|dpps)$")
 NOT_VECTOR = {"verr", "verw", "vmcall"}
-GUARDED = re.compile(r"(avx|f16c|fma|vnni|sse4|amx|bmi)")
+GUARDED = re.compile(r"(avx|f16c|fma|vnni|sse4|amx|bmi|yiv3_a-)")
 
 if os.uname().machine != "x86_64" or not LIB or "X86-64" not in subprocess.run(
         ["readelf", "-h", LIB], capture_output=True, text=True).stdout:
