@@ -18,7 +18,7 @@ cd out
 	cat configure.log
 	exit 1
 }
-make -s -j"$jobs" check TM_SUITES="lint unit preload/loads"
+make -s -j"$jobs" check TM_SUITES="lint/elf lint/symbols lint/layers unit preload/loads"
 make -s install >/dev/null
 for f in lib/libtiermalloc.so bin/tiermalloc bin/yi-coder-run include/tiermalloc.h \
 	lib/pkgconfig/tiermalloc.pc share/man/man1/tiermalloc.1 share/man/man1/yi-coder-run.1 \
