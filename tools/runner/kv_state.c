@@ -174,12 +174,13 @@ static int each_row(const struct yi_kv *kv, uint32_t first, enum pass pass, int 
 			for (uint32_t at = first;
 			     code == 0 && yi_kv_next(kv, layer, &at, kv->len, &run);) {
 				const uint8_t *rows = values ? run.values : run.keys;
-				size_t bytes = run.count * kv->row_bytes;
 
-				if (pass == PASS_SUM)
-					*sum = checksum(*sum, rows, bytes);
-				else
-					code = put(fd, rows, bytes, error);
+				/* Row by row, as they are read again. */
+				for (uint32_t i = 0; pass == PASS_SUM && i < run.count; i++)
+					*sum = checksum(*sum, rows + i * kv->row_bytes,
+							kv->row_bytes);
+				if (pass == PASS_WRITE)
+					code = put(fd, rows, run.count * kv->row_bytes, error);
 			}
 		}
 	}
