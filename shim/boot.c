@@ -262,6 +262,7 @@ static void go_on(void)
 			     .op_delete_sized = tm_alloc_free_sized};
 	tm_root.server = TM_SERVER_ENGINE;
 	tm_fork_generation_init();
+	tm_root.generation = tm_fork_generation();
 	if (tm_core_boot() != 0) {
 		tm_passive_begin(TM_PASSIVE_NO_CORE);
 		return;
@@ -356,6 +357,7 @@ static void boot(void)
 	tm_root.stack_end = &__libc_stack_end != NULL ? (uintptr_t)__libc_stack_end : 0;
 	read_auxv();
 	stir_random();
+	tm_root.pid = tm_sys_getpid();
 	tm_root.brk_start = (uintptr_t)tm_syscall6(SYS_brk, 0, 0, 0, 0, 0, 0);
 	tm_msg_init();
 	tm_clock_init();

@@ -82,6 +82,8 @@ struct tm_root {
 	size_t page_bytes;         /* of the kernel */
 	uintptr_t brk_start;       /* program break at boot: a heap of libc's can only begin here */
 	uintptr_t stack_end;       /* of the first thread; 0: unknown */
+	int pid;                   /* of the process that booted */
+	uint32_t generation;       /* of the process image that booted, see os/lock.h */
 	uint8_t random[16];        /* AT_RANDOM, stirred: for addresses and canaries */
 	char program[64];          /* base name of the program file, cut; "" where unknown */
 };

@@ -150,10 +150,18 @@ static bool keeps_deepbind(const char *file)
 	       tm_parse_glob_list(globs, base_name(file));
 }
 
+static _Atomic uint64_t dropped;
+
+uint64_t tm_dl_dropped(void)
+{
+	return atomic_load_explicit(&dropped, memory_order_relaxed);
+}
+
 int tm_dl_open_flags(const char *file, int flags)
 {
 	if (!tm_boot() || keeps_deepbind(file))
 		return flags;
+	atomic_fetch_add_explicit(&dropped, 1, memory_order_relaxed);
 	tm_msg(TM_MSG_INFO, "RTLD_DEEPBIND dropped for '%s', TIERMALLOC_DEEPBIND=keep leaves it",
 	       file == NULL ? "" : file);
 	return flags & ~RTLD_DEEPBIND;

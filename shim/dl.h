@@ -34,6 +34,9 @@ int tm_dl_register(const struct tm_dl_entry *entries, size_t count);
 /* Sets tm_root.next_dlsym and next_dlopen; called by boot alone. */
 void tm_dl_boot(void);
 
+/* How often RTLD_DEEPBIND was dropped. */
+uint64_t tm_dl_dropped(void);
+
 /* Call the real dlsym with a real handle (not RTLD_NEXT or RTLD_DEFAULT: the caller would be us). */
 void *tm_dl_real_dlsym(void *handle, const char *name);
 

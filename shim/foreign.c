@@ -40,6 +40,7 @@ struct chunk {
 };
 
 static _Atomic uint64_t errors[TM_ERROR_KINDS];
+static _Atomic uint64_t handed_back;
 
 /* --- is it a block of libc's own malloc? ------------------------------------------------------ */
 
@@ -180,6 +181,7 @@ static void libc_free(void *p)
 	static _Atomic uintptr_t cache;
 	void (*free_fn)(void *) = NULL;
 	TM_ELF_FUNCTION(libc_function(&cache, "free"), &free_fn);
+	atomic_fetch_add_explicit(&handed_back, 1, memory_order_relaxed);
 	if (free_fn != NULL)
 		free_fn(p);
 }
@@ -234,6 +236,11 @@ void *tm_foreign_realloc(void *p, size_t size)
 	__builtin_memcpy(moved, p, old_bytes < size ? old_bytes : size);
 	tm_foreign_free(p);
 	return moved;
+}
+
+uint64_t tm_foreign_handed_back(void)
+{
+	return atomic_load_explicit(&handed_back, memory_order_relaxed);
 }
 
 uint64_t tm_error_total(enum tm_error_kind kind)

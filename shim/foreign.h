@@ -33,6 +33,9 @@ void tm_error_count(enum tm_error_kind kind, const void *p);
 /* How often so far. */
 uint64_t tm_error_total(enum tm_error_kind kind);
 
+/* Blocks of libc's own malloc that were handed back to it. */
+uint64_t tm_foreign_handed_back(void);
+
 /* libc's functions, by the loader's tables; every pointer is set or the program has no libc. */
 void tm_foreign_resolve(struct tm_next *ret_next);
 

@@ -9,8 +9,10 @@
 #include "shim/base/parse.h"
 #include "shim/base/version.h"
 #include "shim/boot.h"
+#include "shim/dl.h"
 #include "shim/foreign.h"
 #include "shim/os/clock.h"
+#include "shim/os/lock.h"
 #include "shim/os/maps.h"
 #include "shim/os/msg.h"
 #include "shim/os/proc.h"
@@ -77,7 +79,8 @@ static void add_kernel_view(struct tm_fmt_out *out, const struct tm_snapshot *s)
 	struct tm_maps_resident ours = {0, 0};
 	struct tm_proc_status status = {0};
 	char share[16];
-	add_line(out, "peak live", s->peak_live_bytes, "largest live at any time");
+	if (s->peak_live_bytes != 0)
+		add_line(out, "peak live", s->peak_live_bytes, "largest live at any time");
 	if (tm_maps_resident(s->zone_start, s->zone_end, &ours) == 0) {
 		uint64_t promille =
 			ours.resident_bytes == 0 ? 0 : ours.huge_bytes * 1000 / ours.resident_bytes;
@@ -99,18 +102,23 @@ static void add_kernel_view(struct tm_fmt_out *out, const struct tm_snapshot *s)
 	add_line(out, "peak RSS", status.rss_peak_bytes, "of the process");
 }
 
-static void add_errors(struct tm_fmt_out *out)
+static void add_count(struct tm_fmt_out *out, const char *name, uint64_t count, const char *meaning)
 {
-	static const char *const name[TM_ERROR_KINDS] = {[TM_ERROR_FOREIGN] = "wrong frees",
-							 [TM_ERROR_INTERIOR] = "interior frees",
-							 [TM_ERROR_DOUBLE] = "double frees",
-							 [TM_ERROR_SIZE_MISMATCH] =
-								 "size mismatches"};
-	unsigned k;
-	for (k = 0; k < TM_ERROR_KINDS; k++)
-		if (tm_error_total(k) != 0)
-			tm_fmt_add(out, "  %-18s%12zu  ignored\n", name[k],
-				   (size_t)tm_error_total(k));
+	if (count != 0)
+		tm_fmt_add(out, "  %-18s%12zu  %s\n", name, (size_t)count, meaning);
+}
+
+/* Trouble is told where there was some. */
+static void add_counts(struct tm_fmt_out *out)
+{
+	add_count(out, "wrong frees", tm_error_total(TM_ERROR_FOREIGN), "of no block: ignored");
+	add_count(out, "interior frees", tm_error_total(TM_ERROR_INTERIOR),
+		  "inside a block: ignored");
+	add_count(out, "double frees", tm_error_total(TM_ERROR_DOUBLE), "ignored");
+	add_count(out, "size mismatches", tm_error_total(TM_ERROR_SIZE_MISMATCH),
+		  "of sized deletes");
+	add_count(out, "foreign frees", tm_foreign_handed_back(), "of libc's blocks: handed to it");
+	add_count(out, "deepbind dropped", tm_dl_dropped(), "libraries bound as usual");
 }
 
 static void add_report(struct tm_fmt_out *out)
@@ -134,7 +142,7 @@ static void add_report(struct tm_fmt_out *out)
 	    main_ended.blocks != s.blocks)
 		add_line(out, "live at main's end", main_ended.live_bytes, "before exit handlers");
 	add_kernel_view(out, &s);
-	add_errors(out);
+	add_counts(out);
 }
 
 int tm_report_write(int fd)
@@ -230,9 +238,16 @@ static bool is_target(void)
 	return tm_parse_glob_list(globs, tm_str_of(comm));
 }
 
+/* A child that lives in its parent's memory (vfork) and calls exit: the report is the parent's (H47). */
+static bool is_guest(void)
+{
+	return tm_fork_generation() == tm_root.generation && tm_sys_getpid() != tm_root.pid;
+}
+
 static bool is_wanted(void)
 {
-	return tm_boot_is_ready() && !tm_root.secure && tm_root.options.report != TM_REPORT_NONE;
+	return tm_boot_is_ready() && !tm_root.secure && tm_root.options.report != TM_REPORT_NONE &&
+	       !is_guest();
 }
 
 void tm_report_main_ended(void)
