@@ -20,10 +20,15 @@ if [ "${1:-}" = --fix ]; then
 	fi
 	fix=-i
 fi
-python3 -B -c '
+out=$(python3 -B -c '
 import sys
 sys.path.insert(0, "tests/lint")
 from common import GIVEN, files
 print("\n".join(f for f in files(".c", ".h", ".cpp") if not f.startswith(GIVEN)))' |
 	grep -v '^tools/runner/unicode_runs\.h$' | tr '\n' '\0' |
-	xargs -0 "$tool" ${fix:---dry-run -Werror}
+	xargs -0 "$tool" ${fix:---dry-run -Werror} 2>&1) || {
+	echo "$out" | sed -n 's/^\([^ :]*\):\([0-9]*\):.*error:.*/\1 \2/p' | sort -u | cut -d ' ' -f 1 |
+		uniq -c | awk '{ print $2 ": " $1 " lines" }'
+	echo "to apply it: tests/lint/format.sh --fix"
+	exit 1
+}
