@@ -97,10 +97,9 @@ static void *serve(struct tm_heap *h, size_t size, size_t align, enum tm_fill fi
 		return large_take(h, size, align, fill, site);
 	p = tm_tcache_refill(h, klass, size, site);
 	if (p == NULL) {
-		size_t pages = tm_class_shape[klass].granules * TM_GRANULE_PAGES;
 		bool collected = collect_spans(h) != 0;
 
-		if (tm_purge_rescue(TM_PART_SPAN, pages, TM_GRANULE_PAGES) || collected)
+		if (tm_purge_rescue(TM_PART_SPAN) || collected)
 			p = tm_tcache_refill(h, klass, size, site);
 	}
 	if (p != NULL && fill == TM_FILL_ZERO)

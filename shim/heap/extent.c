@@ -3,6 +3,7 @@
 
 #include "shim/base/bits.h"
 #include "shim/heap/heap.h"
+#include "shim/heap/grow.h"
 #include "shim/heap/part.h"
 #include "shim/heap/purge.h"
 
@@ -287,17 +288,19 @@ static uint32_t free_at_front(const struct tm_part_state *ps)
 
 static bool grow(struct tm_part_state *ps, uint32_t pages, uint32_t align)
 {
-	size_t mask = TM_UNIT_BYTES - 1;
 	size_t more = (size_t)pages + (align > TM_UNIT_PAGES ? align - TM_UNIT_PAGES : 0);
 	size_t have = align <= TM_GRANULE_PAGES ? free_at_front(ps) & ~(TM_GRANULE_PAGES - 1) : 0;
 	size_t need, want, got;
 	uint32_t page, run, run_pages;
 
+	/* within a unit that is mapped in part, an alignment may cost up to itself */
+	if (align > TM_GRANULE_PAGES && align <= TM_UNIT_PAGES &&
+	    tm_zone_next(part_of(ps)) % TM_UNIT_PAGES)
+		more += align;
 	have = have < more ? have : 0;
-	need = (((more - have) << TM_PAGE_SHIFT) + mask) & ~mask;
+	need = tm_bits_align_up((more - have) << TM_PAGE_SHIFT, TM_GRANULE_BYTES);
 	want = tm_bits_clamp((size_t)ps->mapped_pages << TM_PAGE_SHIFT, STEP_MIN_BYTES,
-			     STEP_MAX_BYTES) &
-	       ~mask;
+			     STEP_MAX_BYTES);
 	got = tm_zone_step(part_of(ps), need, want, &page);
 	if (!got)
 		return false;
@@ -305,6 +308,7 @@ static bool grow(struct tm_part_state *ps, uint32_t pages, uint32_t align)
 	ps->zone_steps++;
 	advise(part_of(ps), page, got, (size_t)ps->mapped_pages << TM_PAGE_SHIFT);
 	tm_extent_join(ps, page, (uint32_t)(got >> TM_PAGE_SHIFT), &run, &run_pages);
+	tm_unit_give(ps, page, (uint32_t)(got >> TM_PAGE_SHIFT), run, run_pages);
 	return true;
 }
 
@@ -323,6 +327,23 @@ static bool find_or_grow(struct tm_part_state *ps, size_t pages, size_t align,
 		    find(ps, (uint32_t)pages, (uint32_t)align, ret_found))
 			return true;
 	return false;
+}
+
+/* Before there is new memory, what lies idle in other parts and is resident. */
+static bool find_or_use_others(struct tm_part_state *ps, size_t pages, size_t align,
+			       struct found *ret_found)
+{
+	if (pages > tm_zone.limit >> TM_PAGE_SHIFT || align > TM_UNIT_PAGES)
+		return false;
+	if (find(ps, (uint32_t)pages, (uint32_t)align, ret_found))
+		return true;
+	if (!tm_purge_others_idle(part_of(ps), pages))
+		return false;
+	/* parts' locks are not nested */
+	tm_extent_unlock(ps);
+	(void)tm_purge_use_others(part_of(ps), pages);
+	(void)tm_extent_lock(part_of(ps));
+	return find(ps, (uint32_t)pages, (uint32_t)align, ret_found);
 }
 
 /*
@@ -351,7 +372,7 @@ static uint32_t take(struct tm_part_state *ps, size_t pages, size_t align)
 {
 	struct found f;
 
-	if (!find_or_grow(ps, pages, align, &f))
+	if (!find_or_use_others(ps, pages, align, &f) && !find_or_grow(ps, pages, align, &f))
 		return TM_PAGE_NIL;
 	tm_extent_carve(ps, f.run, f.at, (uint32_t)pages);
 	ps->takes++;
@@ -369,11 +390,21 @@ static void *take_any(enum tm_part part, size_t pages, size_t align_pages)
 	return at == TM_PAGE_NIL ? NULL : tm_zone_page_addr(at);
 }
 
+/* A request far beyond all that is free fails without the cost of giving that back. */
+static bool may_be_rescued(size_t pages)
+{
+	uint64_t free_pages = tm_grow_retained() >> TM_PAGE_SHIFT;
+
+	for (int i = 0; i < TM_PART_COUNT; i++)
+		free_pages += __atomic_load_n(&tm_parts[i].free_pages, __ATOMIC_RELAXED);
+	return pages / 8 <= free_pages;
+}
+
 void *tm_extent_take(enum tm_part part, size_t pages, size_t align_pages)
 {
 	void *p = take_any(part, pages, align_pages);
 
-	if (TM_UNLIKELY(p == NULL) && tm_purge_rescue(part, pages, align_pages))
+	if (TM_UNLIKELY(p == NULL) && may_be_rescued(pages) && tm_purge_rescue(part))
 		p = take_any(part, pages, align_pages);
 	return p;
 }
@@ -438,7 +469,7 @@ void *tm_extent_take_zero(enum tm_part part, size_t pages, size_t align_pages)
 {
 	void *p = take_zero(part, pages, align_pages);
 
-	if (TM_UNLIKELY(p == NULL) && tm_purge_rescue(part, pages, align_pages))
+	if (TM_UNLIKELY(p == NULL) && may_be_rescued(pages) && tm_purge_rescue(part))
 		p = take_zero(part, pages, align_pages);
 	return p;
 }
@@ -482,39 +513,45 @@ void tm_extent_give(enum tm_part part, void *start, size_t pages)
 	tm_purge_notice(event);
 }
 
-bool tm_extent_hand_over(enum tm_part from, enum tm_part to, size_t pages, size_t align_pages)
+/*
+ * Relabel cut-out units, which the caller owns, under the old part's lock: its neighbours must not
+ * join what is no longer of their part. Then they are the new part's free memory.
+ */
+void tm_extent_relabel(struct tm_part_state *ps, enum tm_part to, uint32_t page, uint32_t pages)
 {
-	struct tm_part_state *ps = tm_extent_lock(from);
-	size_t align = tm_bits_max(align_pages, TM_UNIT_PAGES);
-	size_t whole = tm_bits_align_up(pages, TM_UNIT_PAGES);
 	uint32_t run, run_pages;
-	struct found f;
 
-	if (whole > ps->free_pages || !find(ps, (uint32_t)whole, (uint32_t)align, &f)) {
-		tm_extent_unlock(ps);
-		return false;
+	for (uint32_t i = 0; i < pages / TM_UNIT_PAGES; i++) {
+		tm_unit_unlist(ps, page / TM_UNIT_PAGES + i);
+		tm_zone_unit(page)[i].part = (uint8_t)to;
 	}
-	tm_extent_carve(ps, f.run, f.at, (uint32_t)whole);
-	/* under the old part's lock: its neighbours must not join what is no longer of their part */
-	for (uint32_t i = 0; i < whole / TM_UNIT_PAGES; i++) {
-		tm_unit_unlist(ps, f.at / TM_UNIT_PAGES + i);
-		tm_zone_unit(f.at)[i].part = (uint8_t)to;
-	}
-	ps->mapped_pages -= whole;
+	ps->mapped_pages -= pages;
 	tm_extent_unlock(ps);
 
 	ps = tm_extent_lock(to);
-	ps->mapped_pages += whole;
-	tm_extent_join(ps, f.at, (uint32_t)whole, &run, &run_pages);
-	tm_unit_give(ps, f.at, (uint32_t)whole, run, run_pages);
+	ps->mapped_pages += pages;
+	tm_extent_join(ps, page, pages, &run, &run_pages);
+	tm_unit_give(ps, page, pages, run, run_pages);
 	tm_extent_unlock(ps);
+}
+
+bool tm_extent_hand_over(enum tm_part from, enum tm_part to, size_t units_max)
+{
+	struct tm_part_state *ps = tm_extent_lock(from);
+	struct found f;
+	uint32_t end;
+
+	if (!find(ps, TM_UNIT_PAGES, TM_UNIT_PAGES, &f)) {
+		tm_extent_unlock(ps);
+		return false;
+	}
+	end = (f.run + (*tag_at(f.run) & ~TAG_FREE)) & ~(TM_UNIT_PAGES - 1);
+	end = (uint32_t)tm_bits_min(end, f.at + units_max * TM_UNIT_PAGES);
+	tm_extent_carve(ps, f.run, f.at, end - f.at);
+	tm_extent_relabel(ps, to, f.at, end - f.at);
 	return true;
 }
 
-/*
- * Never waits: a report may be written by a signal handler's exit that interrupted the holder (H19).
- * The numbers may then be of two moments.
- */
 void tm_extent_stats(enum tm_part part, struct tm_part_stats *ret_stats)
 {
 	struct tm_part_state *ps = &tm_parts[part];

@@ -57,8 +57,8 @@ bool tm_extent_take_at(enum tm_part part, void *start, size_t pages);
  */
 void tm_extent_give(enum tm_part part, void *start, size_t pages);
 
-/* Give wholly free units of a part to another one that is short of memory. */
-bool tm_extent_hand_over(enum tm_part from, enum tm_part to, size_t pages, size_t align_pages);
+/* Give wholly free units of one free run to another part, at most so many. False: there are none. */
+bool tm_extent_hand_over(enum tm_part from, enum tm_part to, size_t units_max);
 
 void tm_extent_stats(enum tm_part part, struct tm_part_stats *ret_stats);
 

@@ -14,8 +14,9 @@
 #define ROOM_FACTOR_TIGHT 2u /* once half of the zone is spent */
 #define ROOM_UNITS_MIN 4u
 
-/* Ranges are cut from reservations of this size, so that they scatter less between the parts. */
-#define CHUNK_UNITS 512u
+/* Ranges are cut from larger reservations, so that they scatter less between the parts. */
+#define CHUNK_UNITS_MIN 32u
+#define CHUNK_UNITS_MAX 512u
 
 #define CLASSES 20     /* of ranges by the power of two of their units: up to the whole zone */
 #define CACHE_LOOKS 32 /* freed ranges looked at for one that has memory */
@@ -44,9 +45,10 @@ static struct {
 	struct tm_range *empty[CLASSES]; /* free, nothing mapped */
 	uint32_t chunk_unit;             /* rest of the newest reservation */
 	uint32_t chunk_units;
+	uint32_t next_chunk_units;
 	size_t mapped_units;
 	size_t used_units;
-} grow = {.lock = TM_LOCK_INIT(TM_RANK_LARGE)};
+} grow = {.lock = TM_LOCK_INIT(TM_RANK_LARGE), .next_chunk_units = CHUNK_UNITS_MIN};
 
 static void lock_grow(void)
 {
@@ -130,7 +132,7 @@ static uint32_t range_units(size_t units)
 /* Addresses that were never used. */
 static struct tm_range *new_range(uint32_t units)
 {
-	uint32_t chunk = (uint32_t)tm_bits_max(units, CHUNK_UNITS);
+	uint32_t chunk = (uint32_t)tm_bits_max(units, grow.next_chunk_units);
 	struct tm_range *r;
 	uint32_t page;
 
@@ -143,6 +145,7 @@ static struct tm_range *new_range(uint32_t units)
 		/* the rest of the old chunk is lost: addresses only */
 		grow.chunk_unit = page / TM_UNIT_PAGES;
 		grow.chunk_units = chunk;
+		grow.next_chunk_units = (uint32_t)tm_bits_min(2 * chunk, CHUNK_UNITS_MAX);
 	}
 	r = tm_meta_alloc(sizeof(*r), _Alignof(struct tm_range));
 	if (r == NULL)

@@ -53,6 +53,8 @@ void tm_extent_carve(struct tm_part_state *ps, uint32_t run, uint32_t at, uint32
 void tm_extent_join(struct tm_part_state *ps, uint32_t start, uint32_t pages, uint32_t *ret_run,
 		    uint32_t *ret_pages);
 
+void tm_extent_relabel(struct tm_part_state *ps, enum tm_part to, uint32_t page, uint32_t pages);
+
 /* unit.c */
 void tm_unit_init(struct tm_part_state *ps);
 void tm_unit_take(struct tm_part_state *ps, uint32_t page, uint32_t pages);

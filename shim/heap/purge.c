@@ -14,6 +14,9 @@
 /* So much address space at the end of a part stays mapped although nothing of it is resident. */
 #define SPARE_ADDRESS_UNITS 16u
 
+/* Other parts' idle memory matters from this much on. */
+#define IDLE_UNITS_MIN 4u
+
 /* One call to the kernel takes at most this: 8 units are about 100 us of huge pages. */
 #define RUN_UNITS_MAX 8u
 
@@ -162,19 +165,23 @@ static bool is_whole(const struct tm_part_state *ps, uint32_t at)
 	return u->part == ps - tm_parts && u->used == 0 && (u->flags & TM_UNIT_LISTED);
 }
 
-/* The oldest wholly free unit, with neighbours that are free for a tick at least. */
-static struct piece oldest_units(const struct tm_part_state *ps, uint32_t units_max)
+enum age {
+	AGE_ANY,
+	AGE_TICK, /* free for a tick at least */
+};
+
+/* The oldest wholly free unit, with neighbours. */
+static struct piece oldest_units(const struct tm_part_state *ps, uint32_t units_max, enum age age)
 {
 	uint32_t end = (uint32_t)(__atomic_load_n(&tm_zone.len, __ATOMIC_RELAXED) >> TM_UNIT_SHIFT);
 	uint32_t from = ps->whole.first;
 	uint32_t to = from + 1;
 
-	units_max = (uint32_t)tm_bits_min(units_max, RUN_UNITS_MAX);
 	while (to < end && to - from < units_max && is_whole(ps, to) &&
-	       tm_zone.units[to].tick != ps->tick)
+	       (age == AGE_ANY || tm_zone.units[to].tick != ps->tick))
 		to++;
 	while (from > 0 && to - from < units_max && is_whole(ps, from - 1) &&
-	       tm_zone.units[from - 1].tick != ps->tick)
+	       (age == AGE_ANY || tm_zone.units[from - 1].tick != ps->tick))
 		from--;
 	return (struct piece){from * TM_UNIT_PAGES, (to - from) * TM_UNIT_PAGES};
 }
@@ -184,7 +191,8 @@ static size_t purge_whole(struct tm_part_state *ps, uint32_t units)
 	size_t bytes = 0;
 
 	while (units && ps->whole.count) {
-		struct piece piece = oldest_units(ps, units);
+		struct piece piece =
+			oldest_units(ps, (uint32_t)tm_bits_min(units, RUN_UNITS_MAX), AGE_TICK);
 
 		units -= (uint32_t)tm_bits_min(units, piece.pages / TM_UNIT_PAGES);
 		bytes += give_back(ps, piece);
@@ -265,29 +273,57 @@ static uint32_t clean_at_end(const struct tm_part_state *ps, uint32_t end)
 	return n;
 }
 
-/*
- * Address space goes back too: it counts against address limits, and as memory where the kernel does
- * not overcommit. Only from the end, so that no mapping is split.
- */
-static size_t unmap_end(struct tm_part_state *ps, uint32_t keep_units)
+/* Unmap free units of which nothing is resident. Under the lock: so the call is short. */
+static size_t unmap_units(struct tm_part_state *ps, struct piece piece)
 {
-	enum tm_part part = (enum tm_part)(ps - tm_parts);
-	uint32_t end = tm_zone_next(part) / TM_UNIT_PAGES;
-	uint32_t units = clean_at_end(ps, end);
-	struct piece piece = {(end - units) * TM_UNIT_PAGES, units * TM_UNIT_PAGES};
 	uint32_t run, run_pages;
 
-	if (units <= keep_units)
-		return 0;
 	tm_extent_carve(ps, tm_extent_run_start(ps, piece.page), piece.page, piece.pages);
-	/* under the lock: nothing is resident there, so that the call is short */
-	if (tm_zone_retreat(part, piece.page, piece.pages)) {
+	if (tm_zone_unmap((enum tm_part)(ps - tm_parts), piece.page, piece.pages)) {
 		tm_extent_join(ps, piece.page, piece.pages, &run, &run_pages);
 		tm_unit_give(ps, piece.page, piece.pages, run, run_pages);
 		return 0;
 	}
 	ps->mapped_pages -= piece.pages;
 	return (size_t)piece.pages << TM_PAGE_SHIFT;
+}
+
+/*
+ * Address space goes back too: it counts against address limits, and as memory where the kernel does
+ * not overcommit. Only from the end, so that no mapping is split.
+ */
+static size_t unmap_end(struct tm_part_state *ps, uint32_t keep_units)
+{
+	uint32_t next = tm_zone_next((enum tm_part)(ps - tm_parts));
+	uint32_t end = next / TM_UNIT_PAGES;
+	uint32_t units = next % TM_UNIT_PAGES ? 0 : clean_at_end(ps, end);
+
+	if (units <= keep_units)
+		return 0;
+	return unmap_units(ps,
+			   (struct piece){(end - units) * TM_UNIT_PAGES, units * TM_UNIT_PAGES});
+}
+
+/* Where addresses ran out: every free unit of the part. Splits mappings. */
+static size_t unmap_all(enum tm_part part)
+{
+	struct tm_part_state *ps = tm_extent_lock(part);
+	uint32_t end = (uint32_t)(__atomic_load_n(&tm_zone.len, __ATOMIC_RELAXED) >> TM_UNIT_SHIFT);
+	size_t bytes = 0;
+
+	for (uint32_t at = ps->trusted / TM_UNIT_PAGES; at < end; at++) {
+		uint32_t units = 0;
+
+		while (at + units < end && tm_zone.units[at + units].part == part &&
+		       !tm_zone.units[at + units].used && !tm_zone.units[at + units].touched)
+			units++;
+		if (units)
+			bytes += unmap_units(
+				ps, (struct piece){at * TM_UNIT_PAGES, units * TM_UNIT_PAGES});
+		at += units;
+	}
+	tm_extent_unlock(ps);
+	return bytes;
 }
 
 /* Bytes that later ticks may still give back. */
@@ -364,7 +400,7 @@ static size_t purge_all(enum tm_part part)
 	bytes = purge_whole(ps, UINT32_MAX);
 	ps->tick++;
 	bytes += purge_sparse(ps, 1, 0);
-	(void)unmap_end(ps, 0);
+	bytes += unmap_end(ps, 0);
 	tm_extent_unlock(ps);
 	return bytes;
 }
@@ -379,15 +415,75 @@ size_t tm_purge_now(void)
 	return bytes + tm_grow_release();
 }
 
-bool tm_purge_rescue(enum tm_part part, size_t pages, size_t align_pages)
+static uint32_t idle_units(size_t pages)
 {
-	/* what is unmapped at the ends of parts may be enough, where addresses are limited */
+	size_t units = (pages + TM_UNIT_PAGES - 1) / TM_UNIT_PAGES;
+
+	return (uint32_t)tm_bits_max(units, IDLE_UNITS_MIN);
+}
+
+bool tm_purge_others_idle(enum tm_part part, size_t pages)
+{
+	for (int i = 0; i < TM_PART_COUNT; i++)
+		if (i != (int)part && __atomic_load_n(&tm_parts[i].whole.count, __ATOMIC_RELAXED) >=
+					      idle_units(pages))
+			return true;
+	return false;
+}
+
+/* Up to so many units of spans become the blocks'. */
+static bool take_over(struct tm_part_state *ps, enum tm_part to, size_t pages)
+{
+	struct piece piece = oldest_units(ps, idle_units(pages), AGE_ANY);
+
+	if (piece.pages < pages) {
+		tm_extent_unlock(ps);
+		return false;
+	}
+	tm_extent_carve(ps, tm_extent_run_start(ps, piece.page), piece.page, piece.pages);
+	tm_extent_relabel(ps, to, piece.page, piece.pages);
+	return true;
+}
+
+bool tm_purge_use_others(enum tm_part part, size_t pages)
+{
+	bool came = false;
+
+	for (int i = 0; i < TM_PART_COUNT && !came; i++) {
+		struct tm_part_state *ps;
+
+		if (i == (int)part || i == TM_PART_GROW)
+			continue;
+		ps = tm_extent_lock((enum tm_part)i);
+		if (ps->whole.count < idle_units(pages)) {
+			tm_extent_unlock(ps);
+		} else if (part != TM_PART_SPAN) {
+			came = take_over(ps, part, pages);
+		} else {
+			(void)purge_whole(ps, idle_units(pages));
+			tm_extent_unlock(ps);
+		}
+	}
+	return came;
+}
+
+bool tm_purge_rescue(enum tm_part part)
+{
 	size_t bytes = tm_purge_now();
+	/* spans need no long runs; blocks shall find their units together again */
+	size_t units_max = part == TM_PART_SPAN ? IDLE_UNITS_MIN : TM_PAGE_NIL / TM_UNIT_PAGES;
 
 	for (int i = 0; i < TM_PART_COUNT; i++)
-		if (i != (int)part && i != TM_PART_GROW &&
-		    tm_extent_hand_over((enum tm_part)i, part, pages, align_pages))
-			return true;
+		if (i != TM_PART_GROW)
+			bytes += unmap_all((enum tm_part)i);
+	/* where the kernel doesn't unmap either */
+	for (int i = 0; i < TM_PART_COUNT; i++)
+		if (i != (int)part && i != TM_PART_GROW)
+			while (tm_extent_hand_over((enum tm_part)i, part, units_max)) {
+				bytes++;
+				if (part == TM_PART_SPAN)
+					return true;
+			}
 	return bytes != 0;
 }
 

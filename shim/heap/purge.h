@@ -47,10 +47,19 @@ size_t tm_purge_tick(uint64_t now_ms);
 size_t tm_purge_now(void);
 
 /*
- * Memory can't be had for a part: give all back, and hand whole units of other parts over to it. True
+ * A part is about to get new memory while others have some idle that is resident. Blocks take over
+ * what spans don't use. The other way round small objects would soon be strewn among the blocks: what
+ * blocks don't use goes back instead, as much as comes new. tm_purge_others_idle takes no lock, the
+ * other wants none of a part held; true: memory may have come.
+ */
+bool tm_purge_others_idle(enum tm_part part, size_t pages);
+bool tm_purge_use_others(enum tm_part part, size_t pages);
+
+/*
+ * Memory can't be had for a part: give all back, and make the free units of other parts its own. True
  * if a second try may succeed. No lock may be held.
  */
-bool tm_purge_rescue(enum tm_part part, size_t pages, size_t align_pages);
+bool tm_purge_rescue(enum tm_part part);
 
 /* Free memory that may be resident, all parts; no lock, approximate. */
 size_t tm_purge_retained(void);

@@ -10,9 +10,7 @@
 #include "shim/os/sys.h"
 
 #define ZONE_PROT (PROT_READ | PROT_WRITE)
-/* Zone bytes covered by one growth of the tables (2 MiB each), and under an address limit. */
-#define TABLE_STEP ((size_t)2 << 30)
-#define TABLE_STEP_TIGHT ((size_t)64 << 20)
+#define TABLE_STEP ((size_t)64 << 20)  /* zone bytes covered by one growth of the tables */
 #define TABLE_GRAIN ((size_t)64 << 10) /* the largest kernel page size there is */
 #define TABLE_GAP ((size_t)1 << 30)
 #define TABLES_BELOW (3 * TABLE_GAP) /* granules, tags, units: a gap each, for a zone of 1 TiB */
@@ -38,15 +36,24 @@ enum {
 	TABLES,
 };
 
-/* Addresses set aside for a part, so that its steps adjoin: one run of free pages, one mapping. */
-#define CHUNK_BYTES ((size_t)1 << 30)
+/*
+ * Addresses set aside for a part, so that its steps adjoin: one run of free pages, one mapping. As
+ * much again as the part's chunk has, since the tables for them count where addresses are limited,
+ * and are filled where all memory is locked (H59).
+ */
+#define CHUNK_MIN_SPAN_BYTES ((size_t)64 << 20)
+#define CHUNK_MIN_BYTES ((size_t)512 << 20)
+#define HOLE_LOOKS 64
+#define CHUNK_MAX_BYTES ((size_t)1 << 30)
 
 /* The front, under its own lock. */
 static struct {
 	struct tm_lock lock;
 	struct {
-		size_t at; /* of its chunk, where the next step goes */
+		size_t start;
+		size_t at; /* where the next step goes */
 		size_t end;
+		uint32_t hole; /* first of what was unmapped below, its unit + 1; 0: none */
 	} chunk[TM_PART_COUNT];
 	size_t front;   /* bytes; tm_zone.len is its published copy */
 	size_t covered; /* zone bytes that the tables cover */
@@ -99,10 +106,13 @@ static int map_table(int table, size_t zone_bytes)
 	return err;
 }
 
-static int cover_in_steps(size_t bytes, size_t step)
+/* Extend the tables to cover so many zone bytes. What was mapped before a failure stays of use. */
+static int cover(size_t bytes)
 {
-	size_t want = tm_bits_min(tm_bits_align_up(bytes, step), tm_zone.limit);
+	size_t want = tm_bits_min(tm_bits_align_up(bytes, TABLE_STEP), tm_zone.limit);
 
+	if (bytes <= front.covered)
+		return 0;
 	for (int i = 0; i < TABLES; i++) {
 		int err = map_table(i, want);
 
@@ -112,17 +122,6 @@ static int cover_in_steps(size_t bytes, size_t step)
 	front.covered = want;
 	front.repair = false;
 	return 0;
-}
-
-/* Extend the tables to cover so many zone bytes. What was mapped before a failure stays of use. */
-static int cover(size_t bytes)
-{
-	int err;
-
-	if (bytes <= front.covered)
-		return 0;
-	err = cover_in_steps(bytes, TABLE_STEP);
-	return err == -ENOMEM ? cover_in_steps(bytes, TABLE_STEP_TIGHT) : err;
 }
 
 /*
@@ -150,8 +149,10 @@ static void reset_front(void)
 	front.front = 0;
 	front.covered = 0;
 	for (int i = 0; i < TM_PART_COUNT; i++) {
+		front.chunk[i].start = 0;
 		front.chunk[i].at = 0;
 		front.chunk[i].end = 0;
+		front.chunk[i].hole = 0;
 	}
 	for (int i = 0; i < TABLES; i++)
 		tables[i].mapped = 0;
@@ -270,17 +271,22 @@ static int reserve(size_t bytes, uint8_t part)
 static int make_room(enum tm_part part, size_t need)
 {
 	size_t have = front.chunk[part].end - front.chunk[part].at;
+	size_t size = front.chunk[part].end - front.chunk[part].start;
+	bool last = front.chunk[part].end == front.front && size != 0;
 	size_t from = front.front;
-	bool last = front.chunk[part].end == front.front && front.front != 0;
-	size_t more = last ? need - have : need;
+	size_t more = tm_bits_align_up(last ? need - have : need, TM_UNIT_BYTES);
 
 	if (have >= need)
 		return 0;
 	/* near the end of the zone, or of what an address limit allows, no more than is needed */
-	if (reserve(tm_bits_max(more, CHUNK_BYTES), TM_PART_NONE) && reserve(more, TM_PART_NONE))
+	size = tm_bits_clamp(size, part == TM_PART_SPAN ? CHUNK_MIN_SPAN_BYTES : CHUNK_MIN_BYTES,
+			     CHUNK_MAX_BYTES);
+	if (reserve(tm_bits_max(more, size), TM_PART_NONE) && reserve(more, TM_PART_NONE))
 		return -ENOMEM;
-	if (!last)
+	if (!last) {
+		front.chunk[part].start = from;
 		front.chunk[part].at = from;
+	}
 	front.chunk[part].end = front.front;
 	return 0;
 }
@@ -288,64 +294,139 @@ static int make_room(enum tm_part part, size_t need)
 /* Somebody else's mapping is in the way: give those addresses up, more at every collision. */
 static void skip(enum tm_part part, size_t *step)
 {
-	size_t bytes = tm_bits_min(*step, front.chunk[part].end - front.chunk[part].at);
+	size_t at = tm_bits_align_up(front.chunk[part].at, TM_UNIT_BYTES);
+	size_t bytes = tm_bits_min(*step, front.chunk[part].end - at);
 
 	*step *= 2;
-	mark_units(front.chunk[part].at, bytes, TM_PART_FOREIGN);
-	front.chunk[part].at += bytes;
+	mark_units(at, bytes, TM_PART_FOREIGN);
+	front.chunk[part].at = at + bytes;
+}
+
+/* Units of which nothing was mapped before count as used until the caller gives what is mapped now. */
+static void begin_units(size_t from, size_t bytes, uint8_t part)
+{
+	size_t first = tm_bits_align_up(from, TM_UNIT_BYTES);
+	size_t end = tm_bits_align_up(from + bytes, TM_UNIT_BYTES);
+
+	mark_units(first, end - first, part);
+	for (size_t at = first; at < end; at += TM_UNIT_BYTES)
+		tm_zone.units[at >> TM_UNIT_SHIFT].used = UINT32_MAX;
+}
+
+/*
+ * The next length to try after a refusal: half of it in whole units down to the need, at last the bare
+ * need, which may end within a unit. 0: there is none.
+ */
+static size_t less(size_t at, size_t bytes, size_t need)
+{
+	size_t whole = tm_bits_align_up(at + need, TM_UNIT_BYTES) - at;
+	size_t half = tm_bits_max(tm_bits_align_down(at + bytes / 2, TM_UNIT_BYTES), at) - at;
+
+	if (bytes > whole)
+		return tm_bits_max(half, whole);
+	return bytes > need ? need : 0;
 }
 
 static size_t step_locked(enum tm_part part, size_t need, size_t want, uint32_t *ret_page)
 {
 	size_t bytes = want;
 	size_t step = TM_UNIT_BYTES;
+	size_t at;
 
 	for (;;) {
-		size_t at;
 		int err;
 
 		if (make_room(part, need))
 			return 0;
 		at = front.chunk[part].at;
 		bytes = tm_bits_min(bytes, front.chunk[part].end - at);
+		if (bytes > need)
+			bytes = tm_bits_min(tm_bits_align_up(at + bytes, TM_UNIT_BYTES),
+					    front.chunk[part].end) -
+				at;
 		err = tm_zone.os->map_at((void *)(tm_zone.base + at), bytes, ZONE_PROT);
 		if (!err)
 			break;
-		if (bytes > need)
-			bytes = tm_bits_max(tm_bits_align_up(bytes / 2, TM_UNIT_BYTES), need);
-		else if (err == -EEXIST)
-			skip(part, &step);
-		else
+		bytes = less(at, bytes, need);
+		if (bytes)
+			continue;
+		if (err != -EEXIST)
 			return 0;
+		skip(part, &step);
+		bytes = want;
 	}
-	*ret_page = (uint32_t)(front.chunk[part].at >> TM_PAGE_SHIFT);
-	mark_units(front.chunk[part].at, bytes, (uint8_t)part);
+	*ret_page = (uint32_t)(at >> TM_PAGE_SHIFT);
+	begin_units(at, bytes, (uint8_t)part);
 	front.chunk[part].at += bytes;
 	return bytes;
 }
 
+/* A hole's first unit holds its length in units (tick) and the next hole of the part (next). */
+static void push_hole(enum tm_part part, size_t from, size_t bytes)
+{
+	struct tm_unit *u = &tm_zone.units[from >> TM_UNIT_SHIFT];
+
+	u->tick = (uint32_t)(bytes >> TM_UNIT_SHIFT);
+	u->next = front.chunk[part].hole;
+	front.chunk[part].hole = (uint32_t)(from >> TM_UNIT_SHIFT) + 1;
+}
+
+/* Map a hole of the part again, or its first units, if one is long enough. */
+static size_t fill_hole(enum tm_part part, size_t need, size_t want, uint32_t *ret_page)
+{
+	uint32_t *link = &front.chunk[part].hole;
+
+	for (int looks = 0; *link && looks < HOLE_LOOKS; looks++) {
+		uint32_t at = *link - 1;
+		struct tm_unit *u = &tm_zone.units[at];
+		size_t from = (size_t)at << TM_UNIT_SHIFT;
+		size_t length = (size_t)u->tick << TM_UNIT_SHIFT;
+		size_t bytes = tm_bits_min(length, tm_bits_align_up(want, TM_UNIT_BYTES));
+
+		if (length < need) {
+			link = &u->next;
+			continue;
+		}
+		if (tm_zone.os->map_at((void *)(tm_zone.base + from), bytes, ZONE_PROT))
+			return 0;
+		*link = u->next;
+		if (length > bytes)
+			push_hole(part, from + bytes, length - bytes);
+		*ret_page = (uint32_t)(from >> TM_PAGE_SHIFT);
+		begin_units(from, bytes, (uint8_t)part);
+		return bytes;
+	}
+	return 0;
+}
+
 size_t tm_zone_step(enum tm_part part, size_t need_bytes, size_t want_bytes, uint32_t *ret_page)
 {
-	size_t bytes;
+	size_t bytes = 0;
 
 	front_lock();
-	bytes = step_locked(part, need_bytes, tm_bits_max(need_bytes, want_bytes), ret_page);
+	want_bytes = tm_bits_align_up(tm_bits_max(need_bytes, want_bytes), TM_UNIT_BYTES);
+	if (TM_UNLIKELY(front.chunk[part].hole))
+		bytes = fill_hole(part, need_bytes, want_bytes, ret_page);
+	if (!bytes)
+		bytes = step_locked(part, need_bytes, want_bytes, ret_page);
 	tm_lock_release(&front.lock);
 	return bytes;
 }
 
-int tm_zone_retreat(enum tm_part part, uint32_t page, size_t pages)
+int tm_zone_unmap(enum tm_part part, uint32_t page, size_t pages)
 {
 	size_t from = (size_t)page << TM_PAGE_SHIFT;
 	size_t bytes = pages << TM_PAGE_SHIFT;
-	int err = -EBUSY;
+	int err;
 
 	front_lock();
-	if (front.chunk[part].at == from + bytes)
-		err = tm_zone.os->unmap((void *)(tm_zone.base + from), bytes);
+	err = tm_zone.os->unmap((void *)(tm_zone.base + from), bytes);
 	if (!err) {
 		forget_units(from, bytes);
-		front.chunk[part].at = from;
+		if (front.chunk[part].at == from + bytes && from >= front.chunk[part].start)
+			front.chunk[part].at = from;
+		else
+			push_hole(part, from, bytes);
 	}
 	tm_lock_release(&front.lock);
 	return err;
@@ -359,8 +440,10 @@ uint32_t tm_zone_next(enum tm_part part)
 void tm_zone_forsake(enum tm_part part)
 {
 	front_lock();
+	front.chunk[part].start = 0;
 	front.chunk[part].at = 0;
 	front.chunk[part].end = 0;
+	front.chunk[part].hole = 0;
 	tm_lock_release(&front.lock);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * zone: the window of addresses in which everything lives that this library hands out. Nothing is
- * mapped in it at first; addresses are set aside linearly at a front, 1 GiB or more for a part at a
- * time, and mapped within that in steps of whole 2 MiB units.
+ * mapped in it at first; addresses are set aside linearly at a front, more at a time the more a part
+ * has, and mapped within that in steps of whole 2 MiB units.
  * Apart from it, below its base, lie three flat tables that are mapped as the front advances:
  * granules (the page map), page tags (extent.c) and units.
  *
@@ -98,17 +98,17 @@ int tm_zone_init(void);
 void tm_zone_clear(void);
 
 /*
- * Map fresh zero memory at the front for a part, at least need_bytes and preferably want_bytes (both
- * multiples of 2 MiB). Returns its length and start, or 0. The caller holds the part's lock.
+ * Map fresh zero memory for a part, at least need_bytes (a multiple of 64 KiB) and preferably
+ * want_bytes, in whole units if they can be had. Returns its length and start, or 0. Its units count
+ * as used until the caller, who holds the part's lock, makes it free (tm_unit_give).
  */
 size_t tm_zone_step(enum tm_part part, size_t need_bytes, size_t want_bytes, uint32_t *ret_page);
 
 /*
- * Unmap the last pages of what was mapped for the part, whole units that nobody uses and that the
- * caller, who holds the part's lock, has cut out of the free memory; the next step maps them again.
- * 0, -EBUSY when they are not the last, or -errno.
+ * Unmap whole units that nobody uses and that the caller, who holds the part's lock, has cut out of
+ * the free memory; a later step maps them again. 0 or -errno.
  */
-int tm_zone_retreat(enum tm_part part, uint32_t page, size_t pages);
+int tm_zone_unmap(enum tm_part part, uint32_t page, size_t pages);
 
 /* Where the part's next step would begin if there is room; the caller holds the part's lock. */
 uint32_t tm_zone_next(enum tm_part part);

@@ -79,7 +79,7 @@ Test(extent, parts_never_join)
 	b = tm_extent_take(TM_PART_LARGE, 512, 512);
 	cr_assert_eq(a + TM_UNIT_BYTES, b);
 	tm_extent_give(TM_PART_LARGE, b, 512);
-	cr_assert(tm_extent_hand_over(TM_PART_LARGE, TM_PART_SPAN, 16, 1));
+	cr_assert(tm_extent_hand_over(TM_PART_LARGE, TM_PART_SPAN, 100));
 	heap_check();
 	tm_extent_give(TM_PART_LARGE, a, 512);
 	heap_check();
@@ -238,6 +238,40 @@ Test(extent, agrees_with_a_model_under_random_use)
 	for (int i = 0; i < 2; i++)
 		cr_assert_eq(stats_of((enum tm_part)i).free_bytes,
 			     stats_of((enum tm_part)i).mapped_bytes);
+}
+
+Test(extent, idle_memory_of_another_part_comes_before_new_memory)
+{
+	char *a, *b;
+
+	heap_fresh();
+	a = tm_extent_take(TM_PART_SPAN, PAGES(40 * MIB), 16);
+	memset(a, 1, 40 * MIB);
+	tm_extent_give(TM_PART_SPAN, a, PAGES(40 * MIB));
+	for (int i = 0; i < 10; i++) { /* two of 3 MiB in each 8 */
+		b = tm_extent_take_zero(TM_PART_LARGE, PAGES(3 * MIB), 1);
+		cr_assert(b >= a && b < a + 40 * MIB);
+		cr_assert(is_zero(b, 3 * MIB));
+		heap_check();
+	}
+	cr_assert_leq(stats_of(TM_PART_SPAN).mapped_bytes, 4 * MIB);
+}
+
+Test(extent, idle_blocks_go_back_before_spans_get_new_memory)
+{
+	char *a, *b;
+
+	heap_fresh();
+	a = tm_extent_take(TM_PART_LARGE, PAGES(40 * MIB), 1);
+	memset(a, 1, 40 * MIB);
+	tm_extent_give(TM_PART_LARGE, a, PAGES(40 * MIB));
+	for (int i = 0; i < 30 * 32; i++) {
+		b = tm_extent_take(TM_PART_SPAN, 16, 16);
+		cr_assert(b < a || b >= a + 40 * MIB);
+		memset(b, 1, TM_GRANULE_BYTES);
+	}
+	cr_assert_leq(stats_of(TM_PART_LARGE).retained_bytes, 16 * MIB);
+	heap_check();
 }
 
 Test(extent, moves_units_to_a_part_that_is_short)

@@ -61,6 +61,19 @@ Test(zone, halves_the_step_down_to_the_need)
 	uint32_t page;
 
 	heap_fresh();
+	/* the bare need at last, within a unit, which the next step then fills */
+	kernel.fail_rest = 1;
+	for (int i = 0; i < 3; i++) {
+		kernel.fail_at = 0;
+		cr_assert_neq(tm_zone_step(TM_PART_SPAN, 2 * MIB, 2 * MIB, &page), 0);
+		for (long refused = 1; refused < 6; refused++) {
+			kernel.fail_at = kernel.calls + 1;
+			kernel.fail_rest = 0;
+			size_t got = tm_zone_step(TM_PART_SPAN, 64 << 10, 0, &page);
+			cr_assert_eq(got % (64 << 10), 0);
+			cr_assert_neq(got, 0);
+		}
+	}
 	/* 64, 32, 16, 8 MiB are refused */
 	for (int refused = 1; refused <= 4; refused++) {
 		kernel.fail_at = kernel.calls + 1;
@@ -72,7 +85,26 @@ Test(zone, halves_the_step_down_to_the_need)
 	kernel.fail_rest = 1;
 	cr_assert_eq(tm_zone_step(TM_PART_LARGE, 2 * MIB, 64 * MIB, &page), 0);
 	kernel.fail_at = 0;
-	cr_assert_eq(tm_zone_step(TM_PART_LARGE, 2 * MIB, 4 * MIB, &page), 4 * MIB);
+	cr_assert_geq(tm_zone_step(TM_PART_LARGE, 2 * MIB, 4 * MIB, &page), 2 * MIB);
+	check();
+}
+
+Test(zone, a_refused_step_always_ends)
+{
+	uint32_t page;
+
+	heap_fresh();
+	for (size_t need = 64 << 10; need < 9 * MIB; need += 192 << 10) {
+		kernel.calls = 0;
+		kernel.fail_at = 1;
+		kernel.fail_rest = 1;
+		cr_assert_eq(tm_zone_step(TM_PART_LARGE, need, 64 * MIB, &page), 0);
+		cr_assert_lt(kernel.calls, 20);
+		/* so that the next begins within a unit */
+		kernel.fail_at = kernel.calls + 1;
+		kernel.fail_rest = 0;
+		(void)tm_zone_step(TM_PART_LARGE, need, 0, &page);
+	}
 	check();
 }
 
