@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* cross: yes */
 /*
  * H33, log 62: every power of two up to 64 MiB is honoured for small and large sizes, several
  * blocks at once, also after realloc has moved one. Aligned blocks that are freed are used again.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* cross: yes */
 /*
  * H30, log 34: what libc's own functions allocate for the caller is freed, grown and measured by
  * the caller's free, realloc and malloc_usable_size. Failure: abort in free because the block

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* cross: yes */
 /*
  * H37, log 42: free leaves errno alone, on fast and slow paths, for small, large and remote
  * blocks, even when giving memory back fails (the block is locked, so DONTNEED is refused).

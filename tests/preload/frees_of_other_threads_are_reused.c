@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* cross: yes */
 /*
  * H17, log 67: one thread allocates, four only free, 3 million blocks of 64 B to 1 MB with at
  * most 4000 alive; then the owner ends first and its blocks are freed by the others. Failure:

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* cross: yes */
 /* build: -Wno-use-after-free -Wno-alloc-size-larger-than */
 /*
  * H35, log 14: sizes that cannot be had give NULL with errno ENOMEM, at once and without a

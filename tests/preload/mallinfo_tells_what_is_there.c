@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* cross: yes */
 /*
  * H44, log 43 44: mallinfo2 shows 1 GiB when it is allocated and loses it when it is freed, small
  * blocks count too, the int fields of mallinfo saturate instead of wrapping to negative values,

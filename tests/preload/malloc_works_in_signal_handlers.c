@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* cross: yes */
 /*
  * H66: a timer interrupts three threads 20,000 times a second each; the handler allocates, frees,
  * reallocates, and frees blocks of the interrupted code, which does the same all the time. Every

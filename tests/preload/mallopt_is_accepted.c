@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* cross: yes */
 /*
  * H43: mallopt with each of glibc's parameters returns 1, as programs check, and the process runs
  * on; also from the start and while threads run. Failure: 0, or libc's second heap awakened.

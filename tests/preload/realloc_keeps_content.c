@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* cross: yes */
 /*
  * H34 H40: realloc up, down and in place keeps every byte that fits, from each allocating
  * function, through every size class, to large blocks and past 1 MiB where growth is by mapping.

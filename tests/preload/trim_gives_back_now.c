@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* cross: yes */
 /*
  * H42, H57: malloc_trim(0) gives free memory back at once and says 1; a second one with nothing
  * left says 0. What went back has left the resident set (not MADV_FREE: LazyFree stays 0), and

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* cross: yes */
 /*
  * H40, log 37: malloc_usable_size stays the same for the block's life, all of it may be written
  * and is copied by realloc; NULL gives 0. Failure: a changing size, a neighbour overwritten, or

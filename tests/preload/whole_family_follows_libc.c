@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* cross: yes */
 /*
  * H30 H33 H34 H35: every allocating function with every edge size and alignment answers as glibc
  * does: pointer or NULL, alignment, errno, bytes that may be written, and any freeing function
