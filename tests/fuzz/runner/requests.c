@@ -10,8 +10,8 @@ static void try(const uint8_t *bytes, size_t len)
 	struct yi_error error = { 0, "" };
 	int code;
 
-	mutate_write("requests", bytes, len);
-	code = yi_requests_read("requests", 1000, &requests, &error);
+	mutate_write("requests.jsonl", bytes, len);
+	code = yi_requests_read("requests.jsonl", 1000, &requests, &error);
 	if (code ? error.status != 2 || !error.text[0] || strchr(error.text, '\n') :
 		   requests.count == 0)
 		abort();
