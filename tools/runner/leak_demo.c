@@ -40,18 +40,20 @@ static __attribute__((noinline)) void remember(const struct yi_session *session)
 	history = record;
 }
 
-/* A ticket with a note in a block of its own, and the pointer to both is forgotten. */
-static __attribute__((noinline)) size_t forget(const struct yi_session *session)
+/* Where a ticket is known while it is used; volatile, so that the compiler keeps the blocks. */
+static struct ticket *volatile current;
+
+/* A ticket with a note in a block of its own, and the only pointer to both is overwritten. */
+static __attribute__((noinline)) void forget(const struct yi_session *session)
 {
 	struct ticket *ticket = malloc(sizeof(*ticket));
-	size_t len;
 
 	if (!ticket)
-		return 0;
+		return;
 	memset(ticket, 0, sizeof(*ticket));
 	ticket->note = strdup(session->request->session);
-	len = ticket->note ? strlen(ticket->note) : 0;
-	return len;
+	current = ticket;
+	current = NULL;
 }
 
 void yi_leak_demo_session(const struct yi_session *session)

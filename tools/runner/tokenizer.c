@@ -349,6 +349,12 @@ static void put_bpe(struct piece *piece, const char *text, size_t len)
 	}
 }
 
+/* Of a digit in a byte token, which yi_vocab_load has checked. */
+static int hex_value(char c)
+{
+	return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
+}
+
 size_t yi_tokenizer_piece(const struct yi_vocab *vocab, uint32_t id, char *ret_piece, size_t room)
 {
 	struct piece piece = { ret_piece, 0, room };
@@ -366,11 +372,8 @@ size_t yi_tokenizer_piece(const struct yi_vocab *vocab, uint32_t id, char *ret_p
 		else
 			put_bpe(&piece, text, len);
 	} else if (flags & YI_TOKEN_BYTE) {
-		unsigned byte = 0;
-		char raw;
+		char raw = (char)(hex_value(text[3]) * 16 + hex_value(text[4]));
 
-		sscanf(text + 3, "%2x", &byte);
-		raw = (char)byte;
 		put(&piece, &raw, 1);
 	}
 	return piece.used;
