@@ -193,7 +193,7 @@ static const char *read_word(struct yi_json *json, struct yi_json_item *item)
 	static const struct {
 		const char *word;
 		enum yi_json_kind kind;
-	} words[] = { { "true", YI_JSON_TRUE }, { "false", YI_JSON_FALSE }, { "null", YI_JSON_NULL } };
+	} words[] = {{"true", YI_JSON_TRUE}, {"false", YI_JSON_FALSE}, {"null", YI_JSON_NULL}};
 
 	for (size_t i = 0; i < 3; i++) {
 		size_t len = strlen(words[i].word);

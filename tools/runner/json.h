@@ -32,7 +32,7 @@ enum yi_json_kind {
 
 struct yi_json {
 	char *at, *end;
-	const char *problem; /* NULL until something is wrong */
+	const char *problem;      /* NULL until something is wrong */
 	char open[YI_JSON_DEPTH]; /* '{' or '[' */
 	unsigned depth;
 	unsigned state;

@@ -159,14 +159,14 @@ bool yi_kv_next(const struct yi_kv *kv, uint32_t layer, uint32_t *at, uint32_t e
 static int add_part(struct yi_kv *kv, struct yi_kv_buffers *buffers, uint32_t start,
 		    uint32_t tokens)
 {
-	struct yi_kv_part *parts = yi_mem_resize(YI_MEM_KV, kv->parts,
-						 (kv->n_parts + 1) * sizeof(*parts));
+	struct yi_kv_part *parts =
+		yi_mem_resize(YI_MEM_KV, kv->parts, (kv->n_parts + 1) * sizeof(*parts));
 
 	if (!parts)
 		return -ENOMEM;
 	kv->parts = parts;
 	atomic_fetch_add_explicit(&buffers->users, 1, memory_order_relaxed);
-	parts[kv->n_parts++] = (struct yi_kv_part){ buffers, start, tokens };
+	parts[kv->n_parts++] = (struct yi_kv_part){buffers, start, tokens};
 	return 0;
 }
 

@@ -94,9 +94,17 @@ int yi_kv_cut(struct yi_kv *kv, uint32_t tokens);
  * -EINVAL (a ring, or not that many tokens) or -ENOMEM, nothing changed then. */
 int yi_kv_shift(struct yi_kv *kv, uint32_t from, uint32_t tokens);
 
-/* State as bytes in a file; restore makes a cache of `config` from it (refusals in error). */
-int yi_kv_save(const struct yi_kv *kv, int fd, struct yi_error *error);
-struct yi_kv *yi_kv_restore(const struct yi_kv_config *config, int fd, struct yi_error *error);
+/*
+ * State as bytes in a file: the rows, and the ids of the session (at least those in the cache).
+ * Restore makes a cache of `config` from it; ids are YI_MEM_REQUESTS and the caller's.
+ * Refusals in error, -1 or NULL then.
+ */
+int yi_kv_save(const struct yi_kv *kv, const uint32_t *ids, uint32_t n_ids, int fd,
+	       struct yi_error *error);
+struct yi_kv *yi_kv_restore(const struct yi_kv_config *config, int fd, uint32_t **ret_ids,
+			    uint32_t *ret_n_ids, struct yi_error *error);
+/* How many ids a state file holds; leaves the file at its start. */
+int yi_kv_peek(int fd, uint32_t *ret_n_ids, struct yi_error *error);
 
 uint64_t yi_kv_bytes(const struct yi_kv *kv); /* of its own buffers */
 uint64_t yi_kv_bytes_per_token(const struct yi_hparams *hp, enum yi_type type);

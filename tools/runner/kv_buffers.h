@@ -15,7 +15,7 @@ struct yi_kv_buffers {
 	uint32_t rows;          /* each block has room for that many */
 	uint32_t n_blocks;
 	size_t row_bytes;
-	struct yi_kv_pool *pool; /* [const] */
+	struct yi_kv_pool *pool;    /* [const] */
 	struct yi_kv_buffers *next; /* in the pool, by rows */
 	uint8_t *blocks[];
 };

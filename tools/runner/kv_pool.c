@@ -159,8 +159,8 @@ struct yi_kv_buffers *yi_kv_buffers_take(const struct yi_kv_config *config, uint
 int yi_kv_buffers_grow(struct yi_kv_buffers *buffers, uint32_t rows)
 {
 	for (uint32_t i = 0; i < buffers->n_blocks; i++) {
-		uint8_t *block = yi_mem_resize(YI_MEM_KV, buffers->blocks[i],
-					       rows * buffers->row_bytes);
+		uint8_t *block =
+			yi_mem_resize(YI_MEM_KV, buffers->blocks[i], rows * buffers->row_bytes);
 
 		/* Blocks that have grown already stay larger; `rows` counts what all of them have. */
 		if (!block)
@@ -173,8 +173,7 @@ int yi_kv_buffers_grow(struct yi_kv_buffers *buffers, uint32_t rows)
 
 void yi_kv_buffers_drop(struct yi_kv_buffers *buffers)
 {
-	if (!buffers ||
-	    atomic_fetch_sub_explicit(&buffers->users, 1, memory_order_acq_rel) != 1)
+	if (!buffers || atomic_fetch_sub_explicit(&buffers->users, 1, memory_order_acq_rel) != 1)
 		return;
 	if (!buffers->pool || !pool_keep(buffers->pool, buffers))
 		buffers_free(buffers);

@@ -10,15 +10,18 @@
 #include "tools/runner/kv_buffers.h"
 #include "tools/runner/mem.h"
 
-#define MAGIC "yi-kv 1\n"
+#define MAGIC "yi-kv 2\n"
+/* Ids read at once. */
+#define STEP 65536u
 
-/* What stands in front of the rows; little-endian, as the only machines this runs on. */
+/* What stands in front of the rows; little-endian, as the machines this runs on are. */
 struct header {
 	char magic[8];
 	uint32_t type, n_layer, kv_dim, head_dim;
 	uint32_t first, len; /* rows of positions first .. len - 1 follow */
-	uint32_t row_bytes, reserved;
-	uint64_t checksum; /* of the rows */
+	uint32_t row_bytes;
+	uint32_t n_ids;    /* behind the rows */
+	uint64_t checksum; /* of the rows and the ids */
 };
 
 /* Gives the sequence rows of its own from position `from` on.  -ENOMEM: unchanged. */
@@ -26,8 +29,8 @@ static int own_from(struct yi_kv *kv, uint32_t from)
 {
 	uint32_t n_layer = kv->config.model->hp.n_layer;
 	struct yi_kv_buffers *buffers;
-	uint32_t rows = kv->config.alloc == YI_KV_FULL ? kv->config.max_tokens - from :
-							 kv->len - from;
+	uint32_t rows =
+		kv->config.alloc == YI_KV_FULL ? kv->config.max_tokens - from : kv->len - from;
 
 	if (from >= kv->own_start)
 		return 0;
@@ -135,8 +138,8 @@ static int get(int fd, void *bytes, size_t len, struct yi_error *error)
 		if (done < 0 && errno == EINTR)
 			continue;
 		if (done < 0)
-			return yi_error_set(error, YI_EXIT_TROUBLE, -EIO,
-					    "state can't be read: %s", strerror(errno));
+			return yi_error_set(error, YI_EXIT_TROUBLE, -EIO, "state can't be read: %s",
+					    strerror(errno));
 		if (done == 0)
 			return yi_error_set(error, YI_EXIT_TROUBLE, -EINVAL,
 					    "state ends before its rows do");
@@ -198,7 +201,8 @@ static void fill_header(const struct yi_kv_config *config, size_t row_bytes, str
 	ret->row_bytes = (uint32_t)row_bytes;
 }
 
-int yi_kv_save(const struct yi_kv *kv, int fd, struct yi_error *error)
+int yi_kv_save(const struct yi_kv *kv, const uint32_t *ids, uint32_t n_ids, int fd,
+	       struct yi_error *error)
 {
 	struct header header;
 	uint32_t first = kv->len ? yi_kv_first(kv, kv->len - 1) : 0;
@@ -207,9 +211,28 @@ int yi_kv_save(const struct yi_kv *kv, int fd, struct yi_error *error)
 	fill_header(&kv->config, kv->row_bytes, &header);
 	header.first = first;
 	header.len = kv->len;
+	header.n_ids = n_ids;
 	each_row(kv, first, PASS_SUM, fd, &header.checksum, error);
+	header.checksum = checksum(header.checksum, (const uint8_t *)ids, n_ids * sizeof(*ids));
 	code = put(fd, &header, sizeof(header), error);
-	return code ? code : each_row(kv, first, PASS_WRITE, fd, &header.checksum, error);
+	if (code == 0)
+		code = each_row(kv, first, PASS_WRITE, fd, &header.checksum, error);
+	return code ? code : put(fd, ids, n_ids * sizeof(*ids), error);
+}
+
+int yi_kv_peek(int fd, uint32_t *ret_n_ids, struct yi_error *error)
+{
+	struct header header;
+
+	if (get(fd, &header, sizeof(header), error))
+		return -1;
+	if (memcmp(header.magic, MAGIC, sizeof(header.magic)))
+		return yi_error_set(error, YI_EXIT_TROUBLE, -1, "not a saved state");
+	if (lseek(fd, 0, SEEK_SET) != 0)
+		return yi_error_set(error, YI_EXIT_TROUBLE, -1,
+				    "state is not in a file that can be read twice");
+	*ret_n_ids = header.n_ids;
+	return 0;
 }
 
 /* Room for the rows that the header announces, in a cache made for them. */
@@ -218,8 +241,7 @@ static struct yi_kv *make_room(const struct yi_kv_config *config, const struct h
 {
 	struct yi_kv *kv;
 
-	if (config->alloc != YI_KV_RING &&
-	    (header->first || header->len > config->max_tokens)) {
+	if (config->alloc != YI_KV_RING && (header->first || header->len > config->max_tokens)) {
 		yi_error_set(error, YI_EXIT_TROUBLE, -ENOSPC,
 			     "state of %u tokens from %u on does not fit a context of %u",
 			     header->len, header->first, config->max_tokens);
@@ -242,11 +264,10 @@ static struct yi_kv *make_room(const struct yi_kv_config *config, const struct h
 	return kv;
 }
 
-static int read_rows(struct yi_kv *kv, int fd, const struct header *header, struct yi_error *error)
+static int read_rows(struct yi_kv *kv, int fd, const struct header *header, uint64_t *sum,
+		     struct yi_error *error)
 {
 	uint32_t n_layer = kv->config.model->hp.n_layer;
-	uint64_t sum = 0;
-	char more;
 	int code = 0;
 
 	for (uint32_t i = 0; i < 2 * n_layer; i++) {
@@ -257,44 +278,100 @@ static int read_rows(struct yi_kv *kv, int fd, const struct header *header, stru
 
 			code = get(fd, row, kv->row_bytes, error);
 			if (code == 0)
-				sum = checksum(sum, row, kv->row_bytes);
+				*sum = checksum(*sum, row, kv->row_bytes);
 		}
 	}
-	if (code)
-		return code;
-	if (sum != header->checksum)
-		return yi_error_set(error, YI_EXIT_TROUBLE, -EINVAL,
-				    "state's rows don't have the checksum it names");
-	if (read(fd, &more, 1) != 0)
-		return yi_error_set(error, YI_EXIT_TROUBLE, -EINVAL, "state goes on behind its rows");
-	return 0;
+	return code;
 }
 
-struct yi_kv *yi_kv_restore(const struct yi_kv_config *config, int fd, struct yi_error *error)
+/* Reads in steps: what the header announces need not be there. */
+static uint32_t *read_ids(int fd, const struct header *header, uint32_t n_vocab,
+			  struct yi_error *error)
+{
+	uint32_t *ids = NULL, count = 0;
+
+	do {
+		uint32_t more = header->n_ids - count < STEP ? header->n_ids - count : STEP;
+		uint32_t *list =
+			yi_mem_resize(YI_MEM_REQUESTS, ids, ((size_t)count + more) * sizeof(*ids));
+
+		if (!list)
+			yi_error_set(error, YI_EXIT_TROUBLE, -1, "no memory for the state");
+		else
+			ids = list;
+		if (!list || get(fd, ids + count, more * sizeof(*ids), error))
+			goto fail;
+		for (uint32_t end = count + more; count < end; count++)
+			if (ids[count] >= n_vocab) {
+				yi_error_set(error, YI_EXIT_TROUBLE, -1,
+					     "state holds id %u, which is no token", ids[count]);
+				goto fail;
+			}
+	} while (count < header->n_ids);
+	return ids;
+fail:
+	yi_mem_free(YI_MEM_REQUESTS, ids);
+	return NULL;
+}
+
+static uint32_t *read_all(struct yi_kv *kv, int fd, const struct header *header,
+			  struct yi_error *error)
+{
+	uint64_t sum = 0;
+	uint32_t *ids = NULL;
+	char more;
+
+	if (read_rows(kv, fd, header, &sum, error) == 0)
+		ids = read_ids(fd, header, kv->config.model->hp.n_vocab, error);
+	if (!ids)
+		return NULL;
+	sum = checksum(sum, (const uint8_t *)ids, header->n_ids * sizeof(*ids));
+	if (sum == header->checksum && read(fd, &more, 1) == 0)
+		return ids;
+	yi_error_set(error, YI_EXIT_TROUBLE, -1, "state is damaged: %s",
+		     sum == header->checksum ? "it goes on behind its end"
+					     : "its checksum differs");
+	yi_mem_free(YI_MEM_REQUESTS, ids);
+	return NULL;
+}
+
+struct yi_kv *yi_kv_restore(const struct yi_kv_config *config, int fd, uint32_t **ret_ids,
+			    uint32_t *ret_n_ids, struct yi_error *error)
 {
 	const struct yi_type_traits *traits = yi_type_find(config->type);
 	struct header header, wanted;
 	struct yi_kv *kv;
+	uint32_t *ids;
 
 	fill_header(config, config->model->hp.kv_dim / traits->block * traits->block_bytes,
 		    &wanted);
 	if (get(fd, &header, sizeof(header), error))
 		return NULL;
 	if (memcmp(header.magic, wanted.magic, sizeof(header.magic))) {
-		yi_error_set(error, YI_EXIT_TROUBLE, -EINVAL, "not a saved state");
+		yi_error_set(error, YI_EXIT_TROUBLE, -1, "not a saved state");
 		return NULL;
 	}
 	if (header.type != wanted.type || header.n_layer != wanted.n_layer ||
 	    header.kv_dim != wanted.kv_dim || header.head_dim != wanted.head_dim ||
-	    header.row_bytes != wanted.row_bytes || header.first > header.len) {
-		yi_error_set(error, YI_EXIT_TROUBLE, -EINVAL,
+	    header.row_bytes != wanted.row_bytes) {
+		yi_error_set(error, YI_EXIT_TROUBLE, -1,
 			     "state is of another model or type of keys and values");
 		return NULL;
 	}
+	if (header.first > header.len || header.n_ids < header.len) {
+		yi_error_set(error, YI_EXIT_TROUBLE, -1, "state is damaged: %u rows, %u ids",
+			     header.len, header.n_ids);
+		return NULL;
+	}
 	kv = make_room(config, &header, error);
-	if (kv && read_rows(kv, fd, &header, error)) {
+	if (!kv)
+		return NULL;
+	ids = read_all(kv, fd, &header, error);
+	if (!ids) {
 		yi_kv_free(kv);
 		return NULL;
 	}
+	*ret_ids = ids;
+	*ret_n_ids = header.n_ids;
 	return kv;
 }

@@ -28,8 +28,8 @@ static struct record *history;
 static __attribute__((noinline)) void remember(const struct yi_session *session)
 {
 	struct record *record = malloc(sizeof(*record));
-	size_t bytes = session->answer_bytes < HISTORY_BYTES ? session->answer_bytes :
-							       HISTORY_BYTES;
+	size_t bytes =
+		session->answer_bytes < HISTORY_BYTES ? session->answer_bytes : HISTORY_BYTES;
 
 	if (!record)
 		return;

@@ -17,8 +17,8 @@ static int heap_push(struct yi_merger *merger, struct yi_pair pair)
 
 	if (at == merger->pair_room) {
 		size_t room = merger->pair_room ? merger->pair_room * 2 : 64;
-		struct yi_pair *heap = yi_mem_resize(YI_MEM_REQUESTS, merger->heap,
-						     room * sizeof(*heap));
+		struct yi_pair *heap =
+			yi_mem_resize(YI_MEM_REQUESTS, merger->heap, room * sizeof(*heap));
 
 		if (!heap)
 			return -ENOMEM;
@@ -82,16 +82,15 @@ static int consider(struct yi_merger *merger, const struct yi_vocab *vocab, cons
 	return heap_push(merger, pair);
 }
 
-static int cut(struct yi_merger *merger, const struct yi_vocab *vocab, const char *text,
-	       size_t len)
+static int cut(struct yi_merger *merger, const struct yi_vocab *vocab, const char *text, size_t len)
 {
-	bool whole = vocab->pretok && vocab->pretok->whole_words &&
-		     yi_vocab_find(vocab, text, len) >= 0;
+	bool whole =
+		vocab->pretok && vocab->pretok->whole_words && yi_vocab_find(vocab, text, len) >= 0;
 	size_t n = 0;
 
 	if (len > merger->symbol_room) {
-		struct yi_symbol *symbols = yi_mem_resize(YI_MEM_REQUESTS, merger->symbols,
-							  len * sizeof(*symbols));
+		struct yi_symbol *symbols =
+			yi_mem_resize(YI_MEM_REQUESTS, merger->symbols, len * sizeof(*symbols));
 
 		if (!symbols)
 			return -ENOMEM;

@@ -35,7 +35,6 @@ struct yi_pretok {
 const struct yi_pretok *yi_pretok_find(const char *name, size_t len);
 
 /* Writes where each word ends, in code points, to `ret_ends` (room for n); returns how many. */
-size_t yi_pretok_split(enum yi_pretok_kind kind, const uint32_t *codes, size_t n,
-		       size_t *ret_ends);
+size_t yi_pretok_split(enum yi_pretok_kind kind, const uint32_t *codes, size_t n, size_t *ret_ends);
 
 #endif

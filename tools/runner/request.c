@@ -37,8 +37,8 @@ static struct yi_request *add_request(struct yi_requests *requests)
 {
 	if (requests->count == requests->room) {
 		size_t room = requests->room ? requests->room * 2 : 64;
-		struct yi_request *list = yi_mem_resize(YI_MEM_REQUESTS, requests->list,
-							room * sizeof(*list));
+		struct yi_request *list =
+			yi_mem_resize(YI_MEM_REQUESTS, requests->list, room * sizeof(*list));
 
 		if (!list)
 			return NULL;
@@ -115,18 +115,17 @@ static int read_value(struct line *line, enum key key, struct yi_requests *reque
 	int code;
 
 	switch (key) {
-	case KEY_PROMPT:
-		return text(line, "prompt", &request->prompt, &request->prompt_bytes);
-	case KEY_TOKENS:
-		return token_list(line, request);
+	case KEY_PROMPT: return text(line, "prompt", &request->prompt, &request->prompt_bytes);
+	case KEY_TOKENS: return token_list(line, request);
 	case KEY_N:
 		code = whole_number(line, "n", 1, INT32_MAX, &value);
 		request->n = code ? 0 : (uint32_t)value;
 		return code;
 	case KEY_SESSION:
 		code = text(line, "session", &request->session, &bytes);
-		return code == 0 && strlen(request->session) != bytes ?
-			       bad(line, "session", "holds a NUL") : code;
+		return code == 0 && strlen(request->session) != bytes
+			       ? bad(line, "session", "holds a NUL")
+			       : code;
 	case KEY_ARRIVE: {
 		struct yi_json_item item;
 
@@ -145,18 +144,16 @@ static int read_value(struct line *line, enum key key, struct yi_requests *reque
 		}
 		yi_mem_free(YI_MEM_REQUESTS, name);
 		return code;
-	case KEYS:
-		break;
+	case KEYS: break;
 	}
 	return -EINVAL;
 }
 
-static int read_members(struct line *line, struct yi_requests *requests,
-			struct yi_request *request)
+static int read_members(struct line *line, struct yi_requests *requests, struct yi_request *request)
 {
-	static const char *const names[KEYS] = { "prompt",  "tokens",    "n",
-						 "session", "arrive_ms", "prefix" };
-	bool seen[KEYS] = { false };
+	static const char *const names[KEYS] = {"prompt",  "tokens",    "n",
+						"session", "arrive_ms", "prefix"};
+	bool seen[KEYS] = {false};
 	struct yi_json_item item;
 	int code = 0;
 
@@ -166,8 +163,8 @@ static int read_members(struct line *line, struct yi_requests *requests,
 
 		snprintf(shown, sizeof(shown), "%.*s", (int)(item.len < 39 ? item.len : 39),
 			 item.text);
-		while (key < KEYS && (strlen(names[key]) != item.len ||
-				      memcmp(names[key], item.text, item.len)))
+		while (key < KEYS &&
+		       (strlen(names[key]) != item.len || memcmp(names[key], item.text, item.len)))
 			key++;
 		if (key == KEYS)
 			return bad(line, shown, "unknown key");
@@ -231,8 +228,8 @@ static int read_lines(FILE *file, struct line *line, struct yi_requests *request
 int yi_requests_read(const char *path, uint32_t n_vocab, struct yi_requests *ret_requests,
 		     struct yi_error *error)
 {
-	struct line line = { .path = path, .n_vocab = n_vocab, .error = error };
-	struct yi_requests requests = { NULL, 0, 0 };
+	struct line line = {.path = path, .n_vocab = n_vocab, .error = error};
+	struct yi_requests requests = {NULL, 0, 0};
 	FILE *file = strcmp(path, "-") ? fopen(path, "re") : stdin;
 	int code;
 
@@ -290,7 +287,7 @@ static int draw_ids(uint64_t *state, const struct yi_request_mix *mix, uint32_t 
 int yi_requests_draw(const struct yi_request_mix *mix, struct yi_requests *ret_requests,
 		     struct yi_error *error)
 {
-	struct yi_requests requests = { NULL, 0, 0 };
+	struct yi_requests requests = {NULL, 0, 0};
 	uint64_t state = mix->seed;
 	double arrive_ms = 0;
 	/* A quarter of the context for a common prompt, for an own one and, at most, an answer. */

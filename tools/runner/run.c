@@ -78,16 +78,20 @@ static char *read_prompt(struct run *run, const char *path, size_t *ret_len)
 /* Text to ids, in ChatML where asked for. */
 static int encode(struct run *run, const char *text, size_t len)
 {
-	enum yi_tokenize how = YI_TOKENIZE_ADD_SPECIAL;
+	/* What continues a restored session doesn't begin another time. */
+	enum yi_tokenize how = run->options.restore ? YI_TOKENIZE_PLAIN : YI_TOKENIZE_ADD_SPECIAL;
 	char *chat = NULL;
 	int error;
 
+	if (run->options.chat && !run->vocab->chatml)
+		return yi_error_set(&run->error, YI_EXIT_USAGE, -EINVAL,
+				    "--chat needs a model that chats in ChatML");
 	if (run->options.chat) {
 		chat = yi_tokenizer_chat(text, len, &len);
 		if (!chat)
 			return no_memory(run);
 		text = chat;
-		how = YI_TOKENIZE_ADD_SPECIAL | YI_TOKENIZE_PARSE_SPECIAL;
+		how |= YI_TOKENIZE_PARSE_SPECIAL;
 	}
 	error = yi_tokenizer_encode(run->vocab, text, len, how, &run->ids);
 	yi_mem_free(YI_MEM_REQUESTS, chat);
@@ -109,6 +113,8 @@ static int read_ids(struct run *run)
 	if (options->token_list)
 		return yi_options_tokens(options->token_list, run->model->hp.n_vocab, add_id,
 					 &run->ids, &run->error);
+	if (options->restore && !options->prompt && !options->prompt_file)
+		return 0;
 	if (!options->prompt_file)
 		return encode(run, options->prompt ? options->prompt : "",
 			      options->prompt ? strlen(options->prompt) : 0);
@@ -234,40 +240,77 @@ static int save(struct run *run)
 	if (fd < 0)
 		return yi_error_set(&run->error, YI_EXIT_TROUBLE, -errno,
 				    "%s: cannot be written: %s", path, strerror(errno));
-	error = yi_kv_save(run->kv, fd, &run->error);
+	error = yi_kv_save(run->kv, run->ids.ids, (uint32_t)run->ids.count, fd, &run->error);
 	if (close(fd) && !error)
 		error = yi_error_set(&run->error, YI_EXIT_TROUBLE, -errno,
 				     "%s: cannot be written: %s", path, strerror(errno));
 	return error;
 }
 
-/* An empty cache, or one from a state file whose tokens the prompt continues. */
+/* The restored session: its cache, its ids in front of the prompt's. */
+static int restore(struct run *run, const struct yi_kv_config *config, int fd)
+{
+	struct yi_ids ids = {0};
+	uint32_t n_ids = 0;
+
+	run->kv = yi_kv_restore(config, fd, &ids.ids, &n_ids, &run->error);
+	if (!run->kv)
+		return -EINVAL;
+	ids.count = ids.room = n_ids;
+	for (size_t i = 0; i < run->ids.count; i++)
+		if (yi_ids_add(&ids, run->ids.ids[i])) {
+			yi_ids_clear(&ids);
+			return no_memory(run);
+		}
+	yi_ids_clear(&run->ids);
+	run->ids = ids;
+	/* Logits aren't kept: the last token is evaluated again where none follows. */
+	if (run->ids.count > yi_kv_len(run->kv))
+		return 0;
+	if (run->ids.count == 0 || yi_kv_cut(run->kv, (uint32_t)run->ids.count - 1))
+		return yi_error_set(&run->error, YI_EXIT_USAGE, -EINVAL,
+				    "the restored session needs a prompt, give one with -p");
+	return 0;
+}
+
+/* An empty cache, or the restored one; the context defaults to what the run needs. */
 static int make_kv(struct run *run)
 {
-	const struct yi_options *options = &run->options;
-	const struct yi_kv_config config = {
+	struct yi_options *options = &run->options;
+	const struct yi_hparams *hp = &run->model->hp;
+	struct yi_kv_config config = {
 		.model = run->model,
 		.type = options->kv_type,
 		.alloc = options->kv_alloc,
-		.max_tokens = options->context,
 	};
-	int fd;
+	uint32_t before = 0;
+	int fd = -1, error = 0;
 
-	if (config.type == YI_Q8_0 && run->model->hp.head_dim % 32)
+	if (config.type == YI_Q8_0 && hp->head_dim % 32)
 		return yi_error_set(&run->error, YI_EXIT_TROUBLE, -EINVAL,
 				    "--kv q8_0 needs heads of a multiple of 32, not %u",
-				    run->model->hp.head_dim);
-	if (!options->restore) {
-		run->kv = yi_kv_create(&config);
-		return run->kv ? 0 : no_memory(run);
+				    hp->head_dim);
+	if (options->restore) {
+		fd = open(options->restore, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			return yi_error_set(&run->error, YI_EXIT_TROUBLE, -errno,
+					    "%s: cannot be opened: %s", options->restore,
+					    strerror(errno));
+		error = yi_kv_peek(fd, &before, &run->error);
 	}
-	fd = open(options->restore, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return yi_error_set(&run->error, YI_EXIT_TROUBLE, -errno,
-				    "%s: cannot be opened: %s", options->restore, strerror(errno));
-	run->kv = yi_kv_restore(&config, fd, &run->error);
-	close(fd);
-	return run->kv ? 0 : -EINVAL;
+	if (!options->context) {
+		const uint64_t wanted = (uint64_t)before + run->ids.count + options->n;
+
+		options->context = wanted < hp->n_ctx_train ? (uint32_t)wanted : hp->n_ctx_train;
+	}
+	config.max_tokens = options->context;
+	if (!error && options->restore)
+		error = restore(run, &config, fd);
+	else if (!error)
+		run->kv = yi_kv_create(&config);
+	if (fd >= 0)
+		close(fd);
+	return error || run->kv ? error : no_memory(run);
 }
 
 static int load(struct run *run)
@@ -307,14 +350,9 @@ static int prepare(struct run *run)
 
 	if (error)
 		return error;
-	if (run->ids.count == 0)
+	if (run->ids.count == 0 && !options->restore)
 		return yi_error_set(&run->error, YI_EXIT_USAGE, -EINVAL,
 				    "the prompt has no tokens, give one with -p, -f or --tokens");
-	if (!options->context) {
-		const uint64_t wanted = run->ids.count + options->n;
-
-		options->context = wanted < hp->n_ctx_train ? (uint32_t)wanted : hp->n_ctx_train;
-	}
 	run->workers = yi_workers_create(options->threads ? options->threads : 1);
 	run->forward =
 		yi_forward_create(run->model, run->workers, options->exact ? YI_EXACT : YI_FAST);

@@ -55,8 +55,8 @@ static void twister_turn(struct twister *twister)
 	uint32_t *words = twister->words;
 
 	for (uint32_t i = 0; i < TWISTER_WORDS; i++) {
-		uint32_t y = (words[i] & 0x80000000u) |
-			     (words[(i + 1) % TWISTER_WORDS] & 0x7fffffffu);
+		uint32_t y =
+			(words[i] & 0x80000000u) | (words[(i + 1) % TWISTER_WORDS] & 0x7fffffffu);
 
 		words[i] = words[(i + TWISTER_SHIFT) % TWISTER_WORDS] ^ y >> 1 ^
 			   (y & 1 ? 0x9908b0dfu : 0);
@@ -98,8 +98,8 @@ struct yi_sampler *yi_sampler_create(const struct yi_sampling *sampling, uint32_
 	twister_seed(&sampler->twister, sampling->seed);
 	if (sampling->repeat_penalty == 1.0f || sampling->repeat_last == 0)
 		return sampler;
-	sampler->last = yi_mem_array(YI_MEM_REQUESTS, sampling->repeat_last,
-				     sizeof(*sampler->last));
+	sampler->last =
+		yi_mem_array(YI_MEM_REQUESTS, sampling->repeat_last, sizeof(*sampler->last));
 	if (!sampler->last) {
 		yi_sampler_free(sampler);
 		return NULL;
@@ -136,8 +136,8 @@ static bool seen_before(const struct yi_sampler *sampler, uint32_t number)
 static float penalised(const struct yi_sampler *sampler, float logit)
 {
 	/* Dividing a negative logit would make the token likelier. */
-	return logit <= 0 ? logit * sampler->sampling.repeat_penalty :
-			    logit / sampler->sampling.repeat_penalty;
+	return logit <= 0 ? logit * sampler->sampling.repeat_penalty
+			  : logit / sampler->sampling.repeat_penalty;
 }
 
 /* Lower ids first among equals, so that runs repeat. */
@@ -325,7 +325,7 @@ static uint32_t draw_greedy(const struct yi_sampler *sampler, const float *logit
 int yi_sampler_draw(struct yi_sampler *sampler, const float *logits, uint32_t *ret_token)
 {
 	const struct yi_sampling *sampling = &sampler->sampling;
-	struct candidates candidates = { NULL, sampler->n_vocab, false };
+	struct candidates candidates = {NULL, sampler->n_vocab, false};
 	struct candidate *list;
 
 	if (sampling->greedy) {
@@ -336,7 +336,7 @@ int yi_sampler_draw(struct yi_sampler *sampler, const float *logits, uint32_t *r
 	if (!list)
 		return -ENOMEM;
 	for (uint32_t id = 0; id < sampler->n_vocab; id++)
-		list[id] = (struct candidate){ id, logits[id], 0 };
+		list[id] = (struct candidate){id, logits[id], 0};
 	for (uint32_t i = 0; i < sampler->n_last; i++)
 		if (!seen_before(sampler, i))
 			list[sampler->last[i]].logit =

@@ -25,7 +25,10 @@ struct yi_sampling {
 	uint32_t seed;
 };
 
-#define YI_SAMPLING_DEFAULTS { false, .8f, 40, .95f, .05f, 1.0f, 64, 0 }
+#define YI_SAMPLING_DEFAULTS                                                                       \
+	{                                                                                          \
+		false, .8f, 40, .95f, .05f, 1.0f, 64, 0                                            \
+	}
 
 struct yi_sampler;
 

@@ -124,8 +124,7 @@ static float *list_items(struct yi_scheduler *scheduler)
 		for (uint32_t j = 0; j < session->planned; j++)
 			scheduler->items[scheduler->n_items++] = (struct yi_item){
 				session->kv, session->ids.ids[session->evaluated + j],
-				j + 1 == session->planned ? session->logits : NULL
-			};
+				j + 1 == session->planned ? session->logits : NULL};
 	}
 	return logits;
 }
@@ -137,7 +136,8 @@ static float *evaluate(struct yi_scheduler *scheduler)
 	while (scheduler->n_planned) {
 		float *logits = list_items(scheduler);
 		int code = logits ? yi_forward_eval(scheduler->forward, scheduler->items,
-						    scheduler->n_items) : -ENOMEM;
+						    scheduler->n_items)
+				  : -ENOMEM;
 
 		if (code == 0)
 			return logits;
@@ -186,8 +186,7 @@ static void count_step(struct yi_scheduler *scheduler, double seconds)
 	scheduler->stats.steps++;
 	scheduler->stats.prompt_tokens += scheduler->n_items - answers;
 	scheduler->stats.decode_s += seconds * answers / scheduler->n_items;
-	scheduler->stats.prefill_s +=
-		seconds * (scheduler->n_items - answers) / scheduler->n_items;
+	scheduler->stats.prefill_s += seconds * (scheduler->n_items - answers) / scheduler->n_items;
 }
 
 static void finish(struct yi_scheduler *scheduler, struct yi_session *session)
@@ -276,7 +275,7 @@ static void step(struct yi_scheduler *scheduler, double now_s)
 	logits = evaluate(scheduler);
 	if (logits) {
 		double then_s = yi_stats_now_s();
-		struct advance work = { scheduler, then_s };
+		struct advance work = {scheduler, then_s};
 
 		count_step(scheduler, then_s - now_s);
 		if (scheduler->n_planned > 1)
@@ -302,9 +301,9 @@ static int make_lists(struct yi_scheduler *scheduler)
 	scheduler->running = yi_mem_array(YI_MEM_REQUESTS, most, sizeof(*scheduler->running));
 	scheduler->parked = yi_mem_array(YI_MEM_REQUESTS, most, sizeof(*scheduler->parked));
 	scheduler->planned = yi_mem_array(YI_MEM_REQUESTS, most, sizeof(*scheduler->planned));
-	scheduler->items = yi_mem_array(YI_MEM_REQUESTS,
-					(size_t)most + scheduler->env.options->batch,
-					sizeof(*scheduler->items));
+	scheduler->items =
+		yi_mem_array(YI_MEM_REQUESTS, (size_t)most + scheduler->env.options->batch,
+			     sizeof(*scheduler->items));
 	if (!scheduler->places || !scheduler->running || !scheduler->parked ||
 	    !scheduler->planned || !scheduler->items)
 		return -ENOMEM;

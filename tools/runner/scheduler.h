@@ -26,7 +26,7 @@ struct yi_scheduler {
 	struct yi_forward *forward;
 	struct yi_workers *workers;
 	struct yi_requests requests;
-	struct yi_place *places;   /* one a request */
+	struct yi_place *places; /* one a request */
 	struct yi_session **running;
 	uint32_t n_running;
 	struct yi_session **parked; /* first in, first out */

@@ -84,7 +84,7 @@ static int add_prompt(const struct yi_scheduler *scheduler, const struct yi_requ
 static int whole_prompt(const struct yi_scheduler *scheduler, uint32_t number, struct yi_ids *ids)
 {
 	const struct yi_request *list = scheduler->requests.list;
-	struct yi_ids chain = { NULL, 0, 0 };
+	struct yi_ids chain = {NULL, 0, 0};
 	int code = 0;
 
 	for (int64_t at = number; code == 0 && at >= 0; at = list[at].prefix)
@@ -119,14 +119,14 @@ static int give_cache(struct yi_scheduler *scheduler, struct yi_session *session
 static int start(struct yi_scheduler *scheduler, uint32_t number, double now_s)
 {
 	struct yi_request *request = &scheduler->requests.list[number];
-	struct yi_ids ids = { NULL, 0, 0 };
+	struct yi_ids ids = {NULL, 0, 0};
 	struct yi_session *session;
 	int code = whole_prompt(scheduler, number, &ids);
 
 	if (code)
 		return code;
-	if (ids.count == 0 || (ids.count >= scheduler->env.kv.max_tokens &&
-			       scheduler->env.kv.alloc != YI_KV_RING)) {
+	if (ids.count == 0 ||
+	    (ids.count >= scheduler->env.kv.max_tokens && scheduler->env.kv.alloc != YI_KV_RING)) {
 		yi_ids_clear(&ids);
 		return -ENOSPC;
 	}
@@ -140,8 +140,8 @@ static int start(struct yi_scheduler *scheduler, uint32_t number, double now_s)
 		yi_session_free(session);
 		return code;
 	}
-	session->start_s = request->arrive_ms > 0 ?
-				   scheduler->start_s + request->arrive_ms / 1000 : now_s;
+	session->start_s =
+		request->arrive_ms > 0 ? scheduler->start_s + request->arrive_ms / 1000 : now_s;
 	session->last_s = session->start_s;
 	scheduler->running[scheduler->n_running++] = session;
 	scheduler->stats.sessions_started++;

@@ -35,8 +35,9 @@ void yi_scheduler_progress(struct yi_scheduler *scheduler, double now_s)
 	if (now_s - scheduler->progress_s < PROGRESS_S)
 		return;
 	scheduler->progress_s = now_s;
-	width = ioctl(fileno(scheduler->progress), TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ?
-			size.ws_col - 1 : 79;
+	width = ioctl(fileno(scheduler->progress), TIOCGWINSZ, &size) == 0 && size.ws_col > 1
+			? size.ws_col - 1
+			: 79;
 	snprintf(line, sizeof(line),
 		 "sessions %llu/%zu, %u running, %u parked, %llu failed, %.0f tokens/s, %.0f MiB",
 		 (unsigned long long)(stats->sessions_finished + stats->sessions_failed),
@@ -72,8 +73,9 @@ void yi_scheduler_write_answer(struct yi_scheduler *scheduler, const struct yi_s
 
 static double faults_per_token(const struct yi_scheduler *scheduler)
 {
-	return scheduler->warm_tokens ?
-		       (double)scheduler->warm_faults / (double)scheduler->warm_tokens : 0;
+	return scheduler->warm_tokens
+		       ? (double)scheduler->warm_faults / (double)scheduler->warm_tokens
+		       : 0;
 }
 
 static void write_more(FILE *out, void *arg)
@@ -90,11 +92,11 @@ static void write_more(FILE *out, void *arg)
 		"    \"warm_minor_faults\": %llu\n  }",
 		options->concurrency, options->batch, yi_stats_now_s() - scheduler->start_s,
 		(unsigned long long)scheduler->waits, (unsigned long long)scheduler->parks,
-		(unsigned long long)scheduler->shifts,
-		(unsigned long long)scheduler->prefix_hits,
+		(unsigned long long)scheduler->shifts, (unsigned long long)scheduler->prefix_hits,
 		(unsigned long long)scheduler->shared_tokens,
-		(unsigned long long)(scheduler->env.kv.pool ?
-					     yi_kv_pool_bytes(scheduler->env.kv.pool) : 0),
+		(unsigned long long)(scheduler->env.kv.pool
+					     ? yi_kv_pool_bytes(scheduler->env.kv.pool)
+					     : 0),
 		(unsigned long long)options->memory_limit,
 		(unsigned long long)scheduler->warm_tokens,
 		(unsigned long long)scheduler->warm_faults);
@@ -108,8 +110,9 @@ int yi_scheduler_report(struct yi_scheduler *scheduler)
 	if (scheduler->progress)
 		fputs("\r\x1b[K", scheduler->progress);
 	if (!options->quiet) {
-		fprintf(stderr, "sessions     %10llu finished %llu failed, %llu waits, %llu parked, "
-				"%llu on a shared prompt, %llu shifted\n",
+		fprintf(stderr,
+			"sessions     %10llu finished %llu failed, %llu waits, %llu parked, "
+			"%llu on a shared prompt, %llu shifted\n",
 			(unsigned long long)stats->sessions_finished,
 			(unsigned long long)stats->sessions_failed,
 			(unsigned long long)scheduler->waits, (unsigned long long)scheduler->parks,

@@ -32,8 +32,8 @@ static int load(struct serve *serve)
 	struct yi_options *options = &serve->options;
 	const struct yi_hparams *hp;
 
-	serve->model = yi_model_load(options->model, options->load, options->populate,
-				     &serve->error);
+	serve->model =
+		yi_model_load(options->model, options->load, options->populate, &serve->error);
 	if (!serve->model)
 		return -EINVAL;
 	hp = &serve->model->hp;
@@ -45,8 +45,8 @@ static int load(struct serve *serve)
 				    "--kv q8_0 needs heads of a multiple of 32, not %u",
 				    hp->head_dim);
 	if (!options->context)
-		options->context = hp->n_ctx_train < DEFAULT_CONTEXT ? hp->n_ctx_train :
-								       DEFAULT_CONTEXT;
+		options->context =
+			hp->n_ctx_train < DEFAULT_CONTEXT ? hp->n_ctx_train : DEFAULT_CONTEXT;
 	return 0;
 }
 
@@ -66,8 +66,7 @@ static int make_requests(struct serve *serve)
 
 	if (!options->requests)
 		return yi_requests_draw(&mix, requests, &serve->error);
-	return yi_requests_read(options->requests, serve->vocab->n_tokens, requests,
-				&serve->error);
+	return yi_requests_read(options->requests, serve->vocab->n_tokens, requests, &serve->error);
 }
 
 static size_t longest_token(const struct yi_vocab *vocab)
@@ -122,7 +121,7 @@ static int prepare(struct serve *serve)
 static int set_limit(struct serve *serve)
 {
 	const struct yi_options *options = &serve->options;
-	struct rlimit limit = { options->memory_limit, RLIM_INFINITY };
+	struct rlimit limit = {options->memory_limit, RLIM_INFINITY};
 
 	if (!options->memory_limit)
 		return 0;
@@ -150,8 +149,8 @@ static int serve_all(struct serve *serve)
 	stats->kv_bytes_per_token =
 		yi_kv_bytes_per_token(&serve->model->hp, serve->options.kv_type);
 	stats->weight_bytes = serve->model->weight_bytes;
-	stats->mapped_bytes = serve->model->load == YI_LOAD_MMAP ? serve->model->file->file_bytes :
-								   0;
+	stats->mapped_bytes =
+		serve->model->load == YI_LOAD_MMAP ? serve->model->file->file_bytes : 0;
 	code = yi_scheduler_run(scheduler);
 	if (code)
 		return no_memory(serve);
@@ -180,7 +179,7 @@ static void release(struct serve *serve)
 
 int yi_serve_main(int argc, char **argv)
 {
-	struct serve serve = { 0 };
+	struct serve serve = {0};
 	int code = yi_options_parse(YI_VERB_SERVE, argc, argv, 2, &serve.options, &serve.error);
 
 	if (code == 0)

@@ -138,8 +138,7 @@ static void wait_for_memory(struct yi_session *session)
 	session->state = YI_SESSION_WAITING;
 }
 
-void yi_session_advance(const struct yi_session_env *env, struct yi_session *session,
-			double now_s)
+void yi_session_advance(const struct yi_session_env *env, struct yi_session *session, double now_s)
 {
 	uint32_t token;
 
@@ -148,8 +147,7 @@ void yi_session_advance(const struct yi_session_env *env, struct yi_session *ses
 	session->planned = 0;
 	if (!session->logits)
 		return;
-	if (make_room(env, session) ||
-	    yi_sampler_draw(session->sampler, session->logits, &token)) {
+	if (make_room(env, session) || yi_sampler_draw(session->sampler, session->logits, &token)) {
 		wait_for_memory(session);
 		return;
 	}
@@ -161,8 +159,8 @@ void yi_session_advance(const struct yi_session_env *env, struct yi_session *ses
 	session->last_s = now_s;
 	if (session->state == YI_SESSION_DONE) {
 		/* There is room: YI_DETOK_ROOM counts what is held back. */
-		session->answer_bytes += yi_detok_end(&session->detok,
-						      session->answer + session->answer_bytes);
+		session->answer_bytes +=
+			yi_detok_end(&session->detok, session->answer + session->answer_bytes);
 		end(session, YI_SESSION_DONE);
 	}
 }

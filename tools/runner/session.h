@@ -26,7 +26,7 @@ struct yi_session {
 	enum yi_session_state state;
 	struct yi_ids ids; /* prompt and answer; those in the cache come first */
 	size_t n_prompt;
-	size_t evaluated; /* ids that are in the cache */
+	size_t evaluated;            /* ids that are in the cache */
 	uint32_t generated, dropped; /* dropped: by shifts of the context */
 	struct yi_kv *kv;
 	struct yi_sampler *sampler;
@@ -34,10 +34,10 @@ struct yi_session {
 	char *answer;
 	size_t answer_bytes, answer_room;
 	double start_s, last_s;
-	double token_ms;  /* since the token before, < 0: none was drawn */
-	double first_ms;  /* of the first token, < 0: it was not drawn just now */
-	uint64_t mark;    /* tiermalloc_session_begin's */
-	const char *why;  /* FAILED: the reason */
+	double token_ms; /* since the token before, < 0: none was drawn */
+	double first_ms; /* of the first token, < 0: it was not drawn just now */
+	uint64_t mark;   /* tiermalloc_session_begin's */
+	const char *why; /* FAILED: the reason */
 	/* The step in work. */
 	uint32_t planned; /* ids in the batch */
 	float *logits;    /* row to draw from; NULL: the prompt goes on */
@@ -55,8 +55,7 @@ struct yi_session_env {
 struct yi_session *yi_session_create(const struct yi_session_env *env, struct yi_request *request,
 				     uint32_t number, struct yi_ids *ids);
 /* Draws from the logits, adds to the answer, ends what is complete.  Any worker. */
-void yi_session_advance(const struct yi_session_env *env, struct yi_session *session,
-			double now_s);
+void yi_session_advance(const struct yi_session_env *env, struct yi_session *session, double now_s);
 /* Frees the cache; what is left must be evaluated again. */
 void yi_session_park(struct yi_session *session);
 void yi_session_fail(struct yi_session *session, const char *why);

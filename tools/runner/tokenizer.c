@@ -60,15 +60,15 @@ static int add_fragment(struct fragments *fragments, size_t at, size_t len, int3
 		return 0;
 	if (fragments->count == fragments->room) {
 		size_t room = fragments->room ? fragments->room * 2 : 8;
-		struct fragment *list = yi_mem_resize(YI_MEM_REQUESTS, fragments->list,
-						      room * sizeof(*list));
+		struct fragment *list =
+			yi_mem_resize(YI_MEM_REQUESTS, fragments->list, room * sizeof(*list));
 
 		if (!list)
 			return -ENOMEM;
 		fragments->list = list;
 		fragments->room = room;
 	}
-	fragments->list[fragments->count++] = (struct fragment){ at, len, id };
+	fragments->list[fragments->count++] = (struct fragment){at, len, id};
 	return 0;
 }
 
@@ -103,7 +103,7 @@ static int cut_special(struct fragments *fragments, const struct yi_vocab *vocab
 	int code = add_fragment(fragments, 0, len, -1);
 
 	for (uint32_t i = 0; code == 0 && i < vocab->n_special; i++) {
-		struct fragments cut = { NULL, 0, 0 };
+		struct fragments cut = {NULL, 0, 0};
 		uint32_t id = vocab->special[i];
 		size_t special_len;
 		const char *special = yi_vocab_text(vocab, id, &special_len);
@@ -116,8 +116,8 @@ static int cut_special(struct fragments *fragments, const struct yi_vocab *vocab
 		for (size_t j = 0; code == 0 && j < fragments->count; j++) {
 			struct fragment old = fragments->list[j];
 
-			code = old.id < 0 ? cut_fragment(&cut, vocab, text, old, id) :
-					    add_fragment(&cut, old.at, old.len, old.id);
+			code = old.id < 0 ? cut_fragment(&cut, vocab, text, old, id)
+					  : add_fragment(&cut, old.at, old.len, old.id);
 		}
 		yi_mem_free(YI_MEM_REQUESTS, fragments->list);
 		*fragments = cut;
@@ -134,8 +134,8 @@ static int add_symbol(const struct yi_vocab *vocab, const char *text, size_t len
 	if (id >= 0)
 		return yi_ids_add(ids, (uint32_t)id);
 	for (size_t i = 0; code == 0 && i < len; i++) {
-		id = vocab->kind == YI_VOCAB_SPM ? vocab->byte_ids[(uint8_t)text[i]] :
-						   yi_vocab_find(vocab, text + i, 1);
+		id = vocab->kind == YI_VOCAB_SPM ? vocab->byte_ids[(uint8_t)text[i]]
+						 : yi_vocab_find(vocab, text + i, 1);
 		/* A byte-level vocabulary without that token drops it, as others do. */
 		if (id >= 0)
 			code = yi_ids_add(ids, (uint32_t)id);
@@ -248,7 +248,7 @@ static int encode_bpe(struct yi_merger *merger, const struct yi_vocab *vocab, co
 static int encode_fragments(const struct yi_vocab *vocab, const char *text,
 			    const struct fragments *fragments, struct yi_ids *ids)
 {
-	struct yi_merger merger = { NULL, 0, 0, NULL, 0, 0 };
+	struct yi_merger merger = {NULL, 0, 0, NULL, 0, 0};
 	/* A fragment that starts the text or follows a special token gets a blank in front. */
 	enum prefix prefix = vocab->add_space_prefix ? PREFIX_BLANK : PREFIX_NONE;
 	int code = 0;
@@ -274,7 +274,7 @@ static int encode_fragments(const struct yi_vocab *vocab, const char *text,
 int yi_tokenizer_encode(const struct yi_vocab *vocab, const char *text, size_t len,
 			enum yi_tokenize how, struct yi_ids *ids)
 {
-	struct fragments fragments = { NULL, 0, 0 };
+	struct fragments fragments = {NULL, 0, 0};
 	size_t before = ids->count;
 	/* Spelling takes up to 8 bytes for one and offsets have 31 bits. */
 	int code = len < INT32_MAX / 8 ? 0 : -ENOMEM;
@@ -357,7 +357,7 @@ static int hex_value(char c)
 
 size_t yi_tokenizer_piece(const struct yi_vocab *vocab, uint32_t id, char *ret_piece, size_t room)
 {
-	struct piece piece = { ret_piece, 0, room };
+	struct piece piece = {ret_piece, 0, room};
 	uint8_t flags = vocab->flags[id];
 	size_t len;
 	const char *text = yi_vocab_text(vocab, id, &len);

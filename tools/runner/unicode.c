@@ -59,7 +59,7 @@ size_t yi_unicode_decode(const char *text, size_t bytes, uint32_t *ret_code)
 size_t yi_unicode_encode(uint32_t code, char ret_bytes[YI_UNICODE_BYTES])
 {
 	size_t length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-	static const uint8_t leads[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
+	static const uint8_t leads[] = {0, 0, 0xc0, 0xe0, 0xf0};
 
 	for (size_t i = length - 1; i > 0; i--) {
 		ret_bytes[i] = (char)(0x80 | (code & 0x3f));

@@ -153,8 +153,8 @@ static int load_texts(struct yi_vocab *vocab, const struct yi_gguf *file,
 		slot = slot_of(vocab, text.bytes, text.len);
 		if (*slot)
 			return yi_gguf_refuse_value(file, tokens, error,
-						    "tokens %u and %u are the same text",
-						    *slot - 1, id);
+						    "tokens %u and %u are the same text", *slot - 1,
+						    id);
 		*slot = id + 1;
 	}
 	return 0;
@@ -165,8 +165,8 @@ static int load_scores(struct yi_vocab *vocab, const struct yi_gguf *file, struc
 	const struct yi_gguf_value *scores;
 	int code = yi_gguf_get_array(file, KEY_SCORES, YI_GGUF_F32, &scores, error);
 
-	vocab->scores = yi_mem_zeroed(YI_MEM_TOKENIZER,
-				      (size_t)vocab->n_tokens * sizeof(*vocab->scores));
+	vocab->scores =
+		yi_mem_zeroed(YI_MEM_TOKENIZER, (size_t)vocab->n_tokens * sizeof(*vocab->scores));
 	if (!vocab->scores)
 		return no_memory(error);
 	if (code == -ENOENT)
@@ -292,8 +292,8 @@ static int load_merges(struct yi_vocab *vocab, const struct yi_gguf *file, struc
 	vocab->merge_mask = slots_for(merges->count) - 1;
 	vocab->merges = yi_mem_array(YI_MEM_TOKENIZER, merges->count, sizeof(*vocab->merges));
 	vocab->merge_texts = yi_mem_alloc(YI_MEM_TOKENIZER, merges->data_bytes);
-	vocab->merge_slots = yi_mem_zeroed(
-		YI_MEM_TOKENIZER, ((size_t)vocab->merge_mask + 1) * sizeof(*vocab->merge_slots));
+	vocab->merge_slots = yi_mem_zeroed(YI_MEM_TOKENIZER, ((size_t)vocab->merge_mask + 1) *
+								     sizeof(*vocab->merge_slots));
 	if (!vocab->merges || !vocab->merge_texts || !vocab->merge_slots)
 		return no_memory(error);
 	for (; yi_gguf_next_text(merges, &at, &text); rank++) {

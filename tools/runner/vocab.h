@@ -53,7 +53,7 @@ struct yi_vocab {
 	char *merge_texts;
 	uint32_t *special; /* ids that are cut out of texts, longest first */
 	uint32_t n_special;
-	int32_t byte_ids[256];     /* SPM only */
+	int32_t byte_ids[256];           /* SPM only */
 	int32_t bos, eos, eot, eom, unk; /* -1: none */
 	bool add_bos, add_eos, add_space_prefix;
 	bool has_template; /* the file brings a chat template ... */

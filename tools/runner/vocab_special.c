@@ -29,67 +29,73 @@ static const struct {
 	enum role role;
 	const char *text;
 } known[] = {
-	{ ROLE_END, "<|im_end|>" },
-	{ ROLE_END, "<|endoftext|>" },
-	{ ROLE_END, "<|eot_id|>" },
-	{ ROLE_END, "<|eom_id|>" },
-	{ ROLE_END, "<|end|>" },
-	{ ROLE_END, "<|end_of_text|>" },
-	{ ROLE_END, "<|return|>" },
-	{ ROLE_END, "<|call|>" },
-	{ ROLE_END, "<|calls|>" },
-	{ ROLE_END, "<|flush|>" },
-	{ ROLE_END, "<end_of_turn>" },
-	{ ROLE_END, "<end_of_utterance>" },
-	{ ROLE_END, "</s>" },
-	{ ROLE_END, "<eos>" },
-	{ ROLE_END, "<EOT>" },
-	{ ROLE_END, "_<EOT>" },
-	{ ROLE_END, "[EOT]" },
-	{ ROLE_END, "[EOS]" },
-	{ ROLE_END, "<turn|>" },
-	{ ROLE_END, "<|tool_response>" },
-	{ ROLE_END, "[e~[" },
-	{ ROLE_END, "<\xef\xbd\x9c" "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>" },
-	{ ROLE_FIM_PREFIX, "<|fim_prefix|>" },
-	{ ROLE_FIM_PREFIX, "<fim-prefix>" },
-	{ ROLE_FIM_PREFIX, "<fim_prefix>" },
-	{ ROLE_FIM_PREFIX, "<\xef\xbd\x9c" "fim\xe2\x96\x81" "begin\xef\xbd\x9c>" },
-	{ ROLE_FIM_PREFIX, "<PRE>" },
-	{ ROLE_FIM_PREFIX, "\xe2\x96\x81<PRE>" },
-	{ ROLE_FIM_PREFIX, "<|code_prefix|>" },
-	{ ROLE_FIM_PREFIX, "<|prefix|>" },
-	{ ROLE_FIM_SUFFIX, "<|fim_suffix|>" },
-	{ ROLE_FIM_SUFFIX, "<fim-suffix>" },
-	{ ROLE_FIM_SUFFIX, "<fim_suffix>" },
-	{ ROLE_FIM_SUFFIX, "<\xef\xbd\x9c" "fim\xe2\x96\x81hole\xef\xbd\x9c>" },
-	{ ROLE_FIM_SUFFIX, "<SUF>" },
-	{ ROLE_FIM_SUFFIX, "\xe2\x96\x81<SUF>" },
-	{ ROLE_FIM_SUFFIX, "<|code_suffix|>" },
-	{ ROLE_FIM_SUFFIX, "<|suffix|>" },
-	{ ROLE_FIM_MIDDLE, "<|fim_middle|>" },
-	{ ROLE_FIM_MIDDLE, "<fim-middle>" },
-	{ ROLE_FIM_MIDDLE, "<fim_middle>" },
-	{ ROLE_FIM_MIDDLE, "<\xef\xbd\x9c" "fim\xe2\x96\x81" "end\xef\xbd\x9c>" },
-	{ ROLE_FIM_MIDDLE, "<MID>" },
-	{ ROLE_FIM_MIDDLE, "\xe2\x96\x81<MID>" },
-	{ ROLE_FIM_MIDDLE, "<|code_middle|>" },
-	{ ROLE_FIM_MIDDLE, "<|middle|>" },
-	{ ROLE_FIM_PAD, "<|fim_pad|>" },
-	{ ROLE_FIM_PAD, "<fim-pad>" },
-	{ ROLE_FIM_PAD, "<fim_pad>" },
-	{ ROLE_FIM_PAD, "<PAD>" },
-	{ ROLE_FIM_PAD, "[PAD]" },
-	{ ROLE_FIM_REPO, "<|fim_repo|>" },
-	{ ROLE_FIM_REPO, "<|repo_name|>" },
-	{ ROLE_FIM_REPO, "<fim-repo>" },
-	{ ROLE_FIM_REPO, "<REPO>" },
-	{ ROLE_FIM_REPO, "<reponame>" },
-	{ ROLE_FIM_FILE, "<|file_sep|>" },
-	{ ROLE_SHOWN, "<|channel|>" },
-	{ ROLE_SHOWN, "<|message|>" },
-	{ ROLE_SHOWN, "<|start|>" },
-	{ ROLE_SHOWN, "<|constrain|>" },
+	{ROLE_END, "<|im_end|>"},
+	{ROLE_END, "<|endoftext|>"},
+	{ROLE_END, "<|eot_id|>"},
+	{ROLE_END, "<|eom_id|>"},
+	{ROLE_END, "<|end|>"},
+	{ROLE_END, "<|end_of_text|>"},
+	{ROLE_END, "<|return|>"},
+	{ROLE_END, "<|call|>"},
+	{ROLE_END, "<|calls|>"},
+	{ROLE_END, "<|flush|>"},
+	{ROLE_END, "<end_of_turn>"},
+	{ROLE_END, "<end_of_utterance>"},
+	{ROLE_END, "</s>"},
+	{ROLE_END, "<eos>"},
+	{ROLE_END, "<EOT>"},
+	{ROLE_END, "_<EOT>"},
+	{ROLE_END, "[EOT]"},
+	{ROLE_END, "[EOS]"},
+	{ROLE_END, "<turn|>"},
+	{ROLE_END, "<|tool_response>"},
+	{ROLE_END, "[e~["},
+	{ROLE_END, "<\xef\xbd\x9c"
+		   "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>"},
+	{ROLE_FIM_PREFIX, "<|fim_prefix|>"},
+	{ROLE_FIM_PREFIX, "<fim-prefix>"},
+	{ROLE_FIM_PREFIX, "<fim_prefix>"},
+	{ROLE_FIM_PREFIX, "<\xef\xbd\x9c"
+			  "fim\xe2\x96\x81"
+			  "begin\xef\xbd\x9c>"},
+	{ROLE_FIM_PREFIX, "<PRE>"},
+	{ROLE_FIM_PREFIX, "\xe2\x96\x81<PRE>"},
+	{ROLE_FIM_PREFIX, "<|code_prefix|>"},
+	{ROLE_FIM_PREFIX, "<|prefix|>"},
+	{ROLE_FIM_SUFFIX, "<|fim_suffix|>"},
+	{ROLE_FIM_SUFFIX, "<fim-suffix>"},
+	{ROLE_FIM_SUFFIX, "<fim_suffix>"},
+	{ROLE_FIM_SUFFIX, "<\xef\xbd\x9c"
+			  "fim\xe2\x96\x81hole\xef\xbd\x9c>"},
+	{ROLE_FIM_SUFFIX, "<SUF>"},
+	{ROLE_FIM_SUFFIX, "\xe2\x96\x81<SUF>"},
+	{ROLE_FIM_SUFFIX, "<|code_suffix|>"},
+	{ROLE_FIM_SUFFIX, "<|suffix|>"},
+	{ROLE_FIM_MIDDLE, "<|fim_middle|>"},
+	{ROLE_FIM_MIDDLE, "<fim-middle>"},
+	{ROLE_FIM_MIDDLE, "<fim_middle>"},
+	{ROLE_FIM_MIDDLE, "<\xef\xbd\x9c"
+			  "fim\xe2\x96\x81"
+			  "end\xef\xbd\x9c>"},
+	{ROLE_FIM_MIDDLE, "<MID>"},
+	{ROLE_FIM_MIDDLE, "\xe2\x96\x81<MID>"},
+	{ROLE_FIM_MIDDLE, "<|code_middle|>"},
+	{ROLE_FIM_MIDDLE, "<|middle|>"},
+	{ROLE_FIM_PAD, "<|fim_pad|>"},
+	{ROLE_FIM_PAD, "<fim-pad>"},
+	{ROLE_FIM_PAD, "<fim_pad>"},
+	{ROLE_FIM_PAD, "<PAD>"},
+	{ROLE_FIM_PAD, "[PAD]"},
+	{ROLE_FIM_REPO, "<|fim_repo|>"},
+	{ROLE_FIM_REPO, "<|repo_name|>"},
+	{ROLE_FIM_REPO, "<fim-repo>"},
+	{ROLE_FIM_REPO, "<REPO>"},
+	{ROLE_FIM_REPO, "<reponame>"},
+	{ROLE_FIM_FILE, "<|file_sep|>"},
+	{ROLE_SHOWN, "<|channel|>"},
+	{ROLE_SHOWN, "<|message|>"},
+	{ROLE_SHOWN, "<|start|>"},
+	{ROLE_SHOWN, "<|constrain|>"},
 };
 
 /* An id the file names; absent keeps the default, one beyond the vocabulary is refused. */
@@ -128,20 +134,20 @@ static int read_keys(struct yi_vocab *vocab, const struct yi_gguf *file, int32_t
 		const char *key;
 		int32_t *id;
 	} ids[] = {
-		{ "tokenizer.ggml.bos_token_id", &vocab->bos },
-		{ "tokenizer.ggml.eos_token_id", &vocab->eos },
-		{ "tokenizer.ggml.eot_token_id", &vocab->eot },
-		{ "tokenizer.ggml.eom_token_id", &vocab->eom },
-		{ "tokenizer.ggml.unknown_token_id", &vocab->unk },
-		{ "tokenizer.ggml.fim_pre_token_id", &fim[ROLE_FIM_PREFIX] },
-		{ "tokenizer.ggml.fim_suf_token_id", &fim[ROLE_FIM_SUFFIX] },
-		{ "tokenizer.ggml.fim_mid_token_id", &fim[ROLE_FIM_MIDDLE] },
-		{ "tokenizer.ggml.fim_pad_token_id", &fim[ROLE_FIM_PAD] },
-		{ "tokenizer.ggml.fim_rep_token_id", &fim[ROLE_FIM_REPO] },
-		{ "tokenizer.ggml.fim_sep_token_id", &fim[ROLE_FIM_FILE] },
-		{ "tokenizer.ggml.prefix_token_id", &fim[ROLE_FIM_PREFIX] },
-		{ "tokenizer.ggml.suffix_token_id", &fim[ROLE_FIM_SUFFIX] },
-		{ "tokenizer.ggml.middle_token_id", &fim[ROLE_FIM_MIDDLE] },
+		{"tokenizer.ggml.bos_token_id", &vocab->bos},
+		{"tokenizer.ggml.eos_token_id", &vocab->eos},
+		{"tokenizer.ggml.eot_token_id", &vocab->eot},
+		{"tokenizer.ggml.eom_token_id", &vocab->eom},
+		{"tokenizer.ggml.unknown_token_id", &vocab->unk},
+		{"tokenizer.ggml.fim_pre_token_id", &fim[ROLE_FIM_PREFIX]},
+		{"tokenizer.ggml.fim_suf_token_id", &fim[ROLE_FIM_SUFFIX]},
+		{"tokenizer.ggml.fim_mid_token_id", &fim[ROLE_FIM_MIDDLE]},
+		{"tokenizer.ggml.fim_pad_token_id", &fim[ROLE_FIM_PAD]},
+		{"tokenizer.ggml.fim_rep_token_id", &fim[ROLE_FIM_REPO]},
+		{"tokenizer.ggml.fim_sep_token_id", &fim[ROLE_FIM_FILE]},
+		{"tokenizer.ggml.prefix_token_id", &fim[ROLE_FIM_PREFIX]},
+		{"tokenizer.ggml.suffix_token_id", &fim[ROLE_FIM_SUFFIX]},
+		{"tokenizer.ggml.middle_token_id", &fim[ROLE_FIM_MIDDLE]},
 	};
 	int code = 0;
 
@@ -152,8 +158,8 @@ static int read_keys(struct yi_vocab *vocab, const struct yi_gguf *file, int32_t
 	if (code == 0)
 		code = read_flag(file, "tokenizer.ggml.add_eos_token", &vocab->add_eos, error);
 	if (code == 0)
-		code = read_flag(file, "tokenizer.ggml.add_space_prefix",
-				 &vocab->add_space_prefix, error);
+		code = read_flag(file, "tokenizer.ggml.add_space_prefix", &vocab->add_space_prefix,
+				 error);
 	if (code)
 		return code;
 	if (vocab->add_bos && vocab->bos < 0)
@@ -228,9 +234,8 @@ static int collect(struct yi_vocab *vocab, struct yi_error *error)
 	}
 	for (uint32_t id = 0; id < vocab->n_tokens; id++)
 		if (vocab->flags[id] & wanted)
-			ranked[vocab->n_special++] = (struct ranked){
-				id, vocab->text_at[id + 1] - vocab->text_at[id]
-			};
+			ranked[vocab->n_special++] =
+				(struct ranked){id, vocab->text_at[id + 1] - vocab->text_at[id]};
 	qsort(ranked, n, sizeof(*ranked), longest_first);
 	for (uint32_t i = 0; i < n; i++)
 		vocab->special[i] = ranked[i].id;
@@ -256,8 +261,8 @@ static bool holds(const char *text, size_t len, const char *word)
 /* Files don't say which special tokens swallow blanks; for one family it is known by name. */
 static void mark_rstrip(struct yi_vocab *vocab, const struct yi_gguf *file)
 {
-	static const char *const plain[] = { "<unk>", "<s>", "<|endoftext|>" };
-	struct yi_error ignored = { 0, "" };
+	static const char *const plain[] = {"<unk>", "<s>", "<|endoftext|>"};
+	struct yi_error ignored = {0, ""};
 	struct yi_text name;
 
 	if (yi_gguf_get_text(file, "general.name", &name, &ignored) ||
@@ -274,8 +279,7 @@ static void mark_rstrip(struct yi_vocab *vocab, const struct yi_gguf *file)
 	}
 }
 
-static int read_template(struct yi_vocab *vocab, const struct yi_gguf *file,
-			 struct yi_error *error)
+static int read_template(struct yi_vocab *vocab, const struct yi_gguf *file, struct yi_error *error)
 {
 	struct yi_text text;
 	int code = yi_gguf_get_text(file, "tokenizer.chat_template", &text, error);

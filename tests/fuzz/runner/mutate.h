@@ -20,8 +20,16 @@ static uint32_t mutate_draw(uint32_t below)
 /* Changes `bytes` in place (there is room for `room`); returns the new length. */
 static size_t mutate(uint8_t *bytes, size_t len, size_t room)
 {
-	static const uint64_t odd[] = { 0, 1, 0x7f, 0xff, 0x7fffffff, 0x80000000u, 0xffffffffu,
-					0x4000000000000001u, 0x7fffffffffffffffu, UINT64_MAX };
+	static const uint64_t odd[] = {0,
+				       1,
+				       0x7f,
+				       0xff,
+				       0x7fffffff,
+				       0x80000000u,
+				       0xffffffffu,
+				       0x4000000000000001u,
+				       0x7fffffffffffffffu,
+				       UINT64_MAX};
 
 	for (uint32_t changes = 1 + mutate_draw(4); changes && len; changes--) {
 		size_t at = mutate_draw((uint32_t)len), count = 1 + mutate_draw(16);
@@ -29,12 +37,8 @@ static size_t mutate(uint8_t *bytes, size_t len, size_t room)
 
 		count = count > len - at ? len - at : count;
 		switch (mutate_draw(7)) {
-		case 0:
-			bytes[at] ^= (uint8_t)(1u << mutate_draw(8));
-			break;
-		case 1:
-			bytes[at] = (uint8_t)mutate_draw(256);
-			break;
+		case 0: bytes[at] ^= (uint8_t)(1u << mutate_draw(8)); break;
+		case 1: bytes[at] = (uint8_t)mutate_draw(256); break;
 		case 2: /* an odd number of 1, 4 or 8 bytes */
 			count = mutate_draw(3);
 			count = count == 0 ? 1 : count == 1 ? 4 : 8;
@@ -52,7 +56,8 @@ static size_t mutate(uint8_t *bytes, size_t len, size_t room)
 			}
 			break;
 		case 5: /* copy some elsewhere */
-			memmove(bytes + mutate_draw((uint32_t)(len - count + 1)), bytes + at, count);
+			memmove(bytes + mutate_draw((uint32_t)(len - count + 1)), bytes + at,
+				count);
 			break;
 		default: /* end early, rarely */
 			if (mutate_draw(8) == 0)
@@ -93,7 +98,8 @@ static int mutate_main(int argc, char **argv, void (*try)(const uint8_t *bytes, 
 	for (int i = 2; i < argc; i++)
 		try(bytes, mutate_read(argv[i], bytes, ROOM / 2));
 	while (time(NULL) < end) {
-		size_t len = mutate_read(argv[2 + mutate_draw((uint32_t)argc - 2)], bytes, ROOM / 2);
+		size_t len =
+			mutate_read(argv[2 + mutate_draw((uint32_t)argc - 2)], bytes, ROOM / 2);
 
 		mutate_state += count++;
 		try(bytes, mutate(bytes, len, ROOM));

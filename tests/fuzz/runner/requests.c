@@ -6,14 +6,14 @@
 
 static void try(const uint8_t *bytes, size_t len)
 {
-	struct yi_requests requests = { NULL, 0, 0 };
-	struct yi_error error = { 0, "" };
+	struct yi_requests requests = {NULL, 0, 0};
+	struct yi_error error = {0, ""};
 	int code;
 
 	mutate_write("requests.jsonl", bytes, len);
 	code = yi_requests_read("requests.jsonl", 1000, &requests, &error);
-	if (code ? error.status != 2 || !error.text[0] || strchr(error.text, '\n') :
-		   requests.count == 0)
+	if (code ? error.status != 2 || !error.text[0] || strchr(error.text, '\n')
+		 : requests.count == 0)
 		abort();
 	for (size_t i = 0; i < requests.count; i++) {
 		const struct yi_request *request = &requests.list[i];

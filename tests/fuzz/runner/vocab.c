@@ -8,8 +8,8 @@
 
 static void try_text(const struct yi_vocab *vocab, const char *text, size_t len)
 {
-	struct yi_detok detok = { { 0 }, 0 };
-	struct yi_ids ids = { NULL, 0, 0 };
+	struct yi_detok detok = {{0}, 0};
+	struct yi_ids ids = {NULL, 0, 0};
 	static char piece[1 << 17], out[YI_DETOK_ROOM(sizeof(piece))];
 
 	for (int how = 0; how < 4; how++)
@@ -37,7 +37,7 @@ static void try_text(const struct yi_vocab *vocab, const char *text, size_t len)
 
 static void try(const uint8_t *bytes, size_t len)
 {
-	struct yi_error error = { 0, "" };
+	struct yi_error error = {0, ""};
 	struct yi_gguf *file;
 	struct yi_vocab *vocab;
 
@@ -45,7 +45,8 @@ static void try(const uint8_t *bytes, size_t len)
 	file = yi_gguf_open("model.gguf", &error);
 	vocab = file ? yi_vocab_load(file, 0, &error) : NULL;
 	if (vocab) {
-		static const char text[] = "Hello  world's 123\n\xff\xe2\x96\x81<|im_start|>x<s> \xf0\x9f\x98\x80";
+		static const char text[] =
+			"Hello  world's 123\n\xff\xe2\x96\x81<|im_start|>x<s> \xf0\x9f\x98\x80";
 
 		try_text(vocab, text, sizeof(text) - 1);
 		try_text(vocab, (const char *)bytes, len < 300 ? len : 300);

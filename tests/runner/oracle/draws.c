@@ -20,23 +20,23 @@ static const struct config {
 	unsigned last, seed;
 	int greedy;
 } configs[] = {
-	{ .8f, 40, .95f, .05f, 1.0f, 64, 1, 0 },   { 1.5f, 0, .9f, 0, 1.0f, 64, 2, 0 },
-	{ 1.0f, 0, 1.0f, .02f, 1.0f, 64, 3, 0 },   { .7f, 200, .99f, .001f, 1.3f, 16, 4, 0 },
-	{ 0, 40, .95f, .05f, 1.1f, 64, 5, 0 },     { 2.0f, 0, 1.0f, 0, 1.0f, 64, 6, 0 },
-	{ 1.0f, 1, .5f, .5f, 1.0f, 64, 7, 0 },     { 1.2f, 0, .9999f, 0, .8f, 4, 4000000000u, 0 },
-	{ 1.0f, 1000000, .3f, 0, 1.0f, 64, 9, 0 }, { .8f, 40, .95f, .05f, 1.0f, 64, 1, 1 },
-	{ 3.0f, 0, .97f, .0001f, 1.2f, 64, 11, 1 },
+	{.8f, 40, .95f, .05f, 1.0f, 64, 1, 0},    {1.5f, 0, .9f, 0, 1.0f, 64, 2, 0},
+	{1.0f, 0, 1.0f, .02f, 1.0f, 64, 3, 0},    {.7f, 200, .99f, .001f, 1.3f, 16, 4, 0},
+	{0, 40, .95f, .05f, 1.1f, 64, 5, 0},      {2.0f, 0, 1.0f, 0, 1.0f, 64, 6, 0},
+	{1.0f, 1, .5f, .5f, 1.0f, 64, 7, 0},      {1.2f, 0, .9999f, 0, .8f, 4, 4000000000u, 0},
+	{1.0f, 1000000, .3f, 0, 1.0f, 64, 9, 0},  {.8f, 40, .95f, .05f, 1.0f, 64, 1, 1},
+	{3.0f, 0, .97f, .0001f, 1.2f, 64, 11, 1},
 };
 
 #ifdef ORACLE
 static unsigned draw(struct llama_sampler *chain, const float *row, int n_vocab)
 {
 	llama_token_data *list = malloc((size_t)n_vocab * sizeof(*list));
-	llama_token_data_array all = { list, (size_t)n_vocab, -1, false };
+	llama_token_data_array all = {list, (size_t)n_vocab, -1, false};
 	llama_token token;
 
 	for (int i = 0; i < n_vocab; i++)
-		list[i] = (llama_token_data){ i, row[i], 0 };
+		list[i] = (llama_token_data){i, row[i], 0};
 	llama_sampler_apply(chain, &all);
 	token = all.data[all.selected].id;
 	llama_sampler_accept(chain, token);
@@ -46,10 +46,11 @@ static unsigned draw(struct llama_sampler *chain, const float *row, int n_vocab)
 
 static struct llama_sampler *create(const struct config *c, int n_vocab)
 {
-	struct llama_sampler *chain = llama_sampler_chain_init(llama_sampler_chain_default_params());
+	struct llama_sampler *chain =
+		llama_sampler_chain_init(llama_sampler_chain_default_params());
 
-	llama_sampler_chain_add(chain, llama_sampler_init_penalties(n_vocab, (int)c->last,
-								    c->repeat, 0, 0));
+	llama_sampler_chain_add(
+		chain, llama_sampler_init_penalties(n_vocab, (int)c->last, c->repeat, 0, 0));
 	if (c->greedy) {
 		llama_sampler_chain_add(chain, llama_sampler_init_greedy());
 		return chain;
@@ -75,8 +76,8 @@ static unsigned draw(struct yi_sampler *sampler, const float *row, int n_vocab)
 
 static struct yi_sampler *create(const struct config *c, int n_vocab)
 {
-	struct yi_sampling sampling = { c->greedy, c->temperature, c->top_k, c->top_p,
-					c->min_p,  c->repeat,      c->last,  c->seed };
+	struct yi_sampling sampling = {c->greedy, c->temperature, c->top_k, c->top_p,
+				       c->min_p,  c->repeat,      c->last,  c->seed};
 
 	return yi_sampler_create(&sampling, (uint32_t)n_vocab);
 }

@@ -7,7 +7,7 @@
 
 int main(int argc, char **argv)
 {
-	struct yi_error error = { 0, "" };
+	struct yi_error error = {0, ""};
 	struct yi_gguf *file = argc == 3 ? yi_gguf_open(argv[1], &error) : NULL;
 	struct yi_vocab *vocab = file ? yi_vocab_load(file, 0, &error) : NULL;
 	FILE *in = vocab ? fopen(argv[2], "rb") : NULL;
@@ -23,7 +23,7 @@ int main(int argc, char **argv)
 		if (i < n && texts[i])
 			continue;
 		for (int how = 0; how < 4; how++) {
-			struct yi_ids ids = { NULL, 0, 0 };
+			struct yi_ids ids = {NULL, 0, 0};
 
 			if (yi_tokenizer_encode(vocab, texts + start, i - start,
 						(enum yi_tokenize)how, &ids))
