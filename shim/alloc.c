@@ -99,14 +99,31 @@ void *tm_alloc_any(size_t size, struct tm_site site)
 }
 
 /*
+ * The fast path found an empty list, or no row where the key's hash points. Sites that are seen at
+ * many heights (recursion, fibers) have a row without height: that is as fast once one looks for it.
+ */
+static TM_NOINLINE void *slow_counted(size_t size, struct tm_site site)
+{
+	struct tm_site flat = {site.return_address, 0};
+	void *p = take(size, flat, TM_COUNTED);
+
+	return TM_LIKELY(p != NULL) ? p : tm_alloc_slow(size, site);
+}
+
+static TM_NOINLINE void *slow_plain(size_t size, struct tm_site site)
+{
+	return tm_alloc_slow(size, site);
+}
+
+/*
  * Each function twice, with and without the account. The forms differ in nothing else; tests and
  * the lint compare the symbols of both.
  */
-#define VARIANTS(suffix, count)                                                                    \
+#define VARIANTS(suffix, count, slow)                                                              \
 	void *tm_alloc_malloc##suffix(size_t size)                                                 \
 	{                                                                                          \
 		void *p = take(size, TM_SITE_HERE, count);                                         \
-		return TM_LIKELY(p != NULL) ? p : tm_alloc_slow(size, TM_SITE_HERE);               \
+		return TM_LIKELY(p != NULL) ? p : slow(size, TM_SITE_HERE);                        \
 	}                                                                                          \
 	void tm_alloc_free##suffix(void *p)                                                        \
 	{                                                                                          \
@@ -134,7 +151,7 @@ void *tm_alloc_any(size_t size, struct tm_site site)
 		void *p = take(size, TM_SITE_HERE, count);                                         \
 		if (TM_LIKELY(p != NULL))                                                          \
 			return p;                                                                  \
-		p = tm_alloc_slow(size, TM_SITE_HERE);                                             \
+		p = slow(size, TM_SITE_HERE);                                                      \
 		return TM_LIKELY(p != NULL) ? p : tm_cxx_new_failed(size, 16);                     \
 	}                                                                                          \
 	void *tm_alloc_new_nothrow##suffix(size_t size)                                            \
@@ -142,7 +159,7 @@ void *tm_alloc_any(size_t size, struct tm_site site)
 		void *p = take(size, TM_SITE_HERE, count);                                         \
 		if (TM_LIKELY(p != NULL))                                                          \
 			return p;                                                                  \
-		p = tm_alloc_slow(size, TM_SITE_HERE);                                             \
+		p = slow(size, TM_SITE_HERE);                                                      \
 		return TM_LIKELY(p != NULL) ? p : tm_cxx_nothrow_failed(size, 16);                 \
 	}                                                                                          \
 	void *tm_alloc_new_aligned##suffix(size_t size, size_t align)                              \
@@ -156,5 +173,5 @@ void *tm_alloc_any(size_t size, struct tm_site site)
 		return TM_LIKELY(p != NULL) ? p : tm_cxx_nothrow_failed(size, align);              \
 	}
 
-VARIANTS(, TM_COUNTED)
-VARIANTS(_plain, TM_PLAIN)
+VARIANTS(, TM_COUNTED, slow_counted)
+VARIANTS(_plain, TM_PLAIN, slow_plain)

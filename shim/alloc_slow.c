@@ -16,6 +16,7 @@
 #include "shim/heap/purge.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/span.h"
+#include "shim/heap/store.h"
 #include "shim/heap/tcache.h"
 #include "shim/heap/trim.h"
 #include "shim/helper.h"
@@ -39,6 +40,14 @@ static void defer_large(void *p)
 		;
 }
 
+/* The ledger hears of it first: afterwards the place may be somebody else's already. */
+static int free_large(void *p, struct tm_granule *g)
+{
+	if (tm_account_store.gone != NULL)
+		tm_account_store.gone(g);
+	return tm_large_free(p, g);
+}
+
 static void free_deferred(void)
 {
 	struct tm_slot *slot;
@@ -49,7 +58,7 @@ static void free_deferred(void)
 	while (slot != NULL) {
 		struct tm_slot *next = slot->next;
 
-		tm_large_free(slot, tm_zone_granule(slot));
+		free_large(slot, tm_zone_granule(slot));
 		slot = next;
 	}
 }
@@ -81,6 +90,8 @@ static void *large_take(struct tm_heap *h, size_t size, size_t align, enum tm_fi
 
 		tm_account_count(h, id, size);
 		g->large.account = tm_entry8_make(id, h->epoch, h->index);
+		if (tm_account_store.block != NULL)
+			tm_account_store.block(g);
 	}
 	return p;
 }
@@ -156,7 +167,7 @@ static void give_large(void *p, struct tm_granule *g, struct tm_thread_heap held
 	}
 	if (held.hold == TM_THREAD_NONE)
 		defer_large(p);
-	else if (tm_large_free(p, g) != 0)
+	else if (free_large(p, g) != 0)
 		tm_error_count(TM_ERROR_DOUBLE, p);
 	tm_thread_leave(held);
 }
@@ -285,7 +296,11 @@ static void *resize_large(void *p, struct tm_granule *g, size_t size, struct tm_
 		tm_thread_leave(held);
 		return move(p, tm_large_usable(g), size, site);
 	}
+	if (tm_account_store.gone != NULL)
+		tm_account_store.gone(g);
 	void *fresh = tm_large_resize(p, g, size);
+	if (fresh == NULL && tm_account_store.block != NULL)
+		tm_account_store.block(g);
 	if (fresh != NULL) {
 		struct tm_granule *now = tm_zone_granule(fresh);
 
@@ -295,6 +310,8 @@ static void *resize_large(void *p, struct tm_granule *g, size_t size, struct tm_
 
 			tm_account_count(held.heap, id, size);
 			now->large.account = tm_entry8_make(id, held.heap->epoch, held.heap->index);
+			if (tm_account_store.block != NULL)
+				tm_account_store.block(now);
 		}
 	}
 	tm_thread_leave(held);

@@ -15,6 +15,7 @@
 #include "shim/heap/span.h"
 #include "shim/heap/trim.h"
 #include "shim/helper.h"
+#include "shim/ledger.h"
 #include "shim/report.h"
 #include "shim/thread.h"
 
@@ -69,6 +70,7 @@ int tm_core_boot(void)
 	if (rc != 0)
 		return rc;
 	tm_thread_init();
+	tm_ledger_init();
 	/* The aligned forms exist with the account only. */
 	tm_span_keeps_entries = options->ledger != TM_LEDGER_OFF || options->align_bytes > 16;
 	configure_purge(options);

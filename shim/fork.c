@@ -3,8 +3,10 @@
 
 #include "shim/base/attrs.h"
 #include "shim/elf.h"
+#include "shim/heap/account.h"
 #include "shim/heap/heap.h"
 #include "shim/helper.h"
+#include "shim/ledger.h"
 #include "shim/os/lock.h"
 #include "shim/thread.h"
 
@@ -26,6 +28,7 @@ static void prepare(void)
 	if (nested)
 		return;
 	tm_lock_fork_acquire_all();
+	tm_ledger_fork_prepare();
 	locked = true;
 }
 
@@ -34,7 +37,14 @@ static void in_parent(void)
 	if (!locked)
 		return;
 	locked = false;
+	tm_ledger_fork_parent();
 	tm_lock_fork_release_all();
+}
+
+static void clear_account(struct tm_heap *h, void *arg)
+{
+	(void)arg;
+	tm_account_heap_clear(h);
 }
 
 static void in_child(void)
@@ -44,11 +54,15 @@ static void in_child(void)
 
 	if (!tm_heap_word_is_none(word))
 		mine = (struct tm_heap *)(word & ~TM_HEAP_BUSY);
-	if (mine != NULL)
-		mine->tid = tm_thread_id();
 	if (!locked)
 		return;
 	locked = false;
+	if (tm_ledger_is_on()) {
+		tm_ledger_fork_child();
+		tm_heap_each(clear_account, NULL);
+	}
+	if (mine != NULL)
+		mine->tid = tm_thread_id();
 	tm_lock_fork_reinit_all();
 	tm_heap_fork_child(mine);
 	tm_helper_fork_child();

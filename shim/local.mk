@@ -29,6 +29,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/helper.h \
 	%reldir%/passive.c \
 	%reldir%/passive.h \
+	%reldir%/ledger.c \
+	%reldir%/ledger.h \
 	%reldir%/report.c \
 	%reldir%/report.h \
 	%reldir%/thread.c \

@@ -12,6 +12,7 @@
 #include "shim/base/attrs.h"
 #include "shim/boot.h"
 #include "shim/elf.h"
+#include "shim/ledger.h"
 #include "shim/report.h"
 
 typedef int (*main_function)(int argc, char **argv, char **envp);
@@ -69,4 +70,5 @@ TM_EXPORT const char *__asan_default_options(void)
 __attribute__((destructor)) static void at_exit(void)
 {
 	tm_report_at_exit();
+	tm_ledger_end();
 }

@@ -9,6 +9,7 @@
 #include "shim/fork.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/trim.h"
+#include "shim/ledger.h"
 #include "shim/os/lock.h"
 #include "shim/os/sys.h"
 
@@ -124,6 +125,18 @@ static struct tm_thread_heap enter_shared(void)
 	return (struct tm_thread_heap){h, TM_THREAD_SHARED};
 }
 
+/*
+ * The child of a fork that ran no handler, while a ledger was shared: its heaps were wiped so that it
+ * came here before it wrote into its parent's file. It starts with new heaps.
+ */
+static TM_COLD void after_raw_fork(void)
+{
+	tm_ledger_fork_child();
+	tm_heap_forget_all();
+	tm_heap_word = tm_heap_word_none();
+	self.state = THREAD_NEW;
+}
+
 struct tm_thread_heap tm_thread_enter(void)
 {
 	for (;;) {
@@ -143,6 +156,10 @@ struct tm_thread_heap tm_thread_enter(void)
 			    (tm_heap_word & TM_HEAP_BUSY) != 0)
 				return (struct tm_thread_heap){NULL, TM_THREAD_NONE};
 			tm_trim_wait(h);
+			continue;
+		}
+		if (TM_UNLIKELY(((struct tm_heap *)word)->self == 0)) {
+			after_raw_fork();
 			continue;
 		}
 		tm_heap_word = word | TM_HEAP_BUSY;

@@ -6,6 +6,7 @@ libtmbase_a_SOURCES += \
 	%reldir%/fmt.c \
 	%reldir%/fmt.h \
 	%reldir%/hash.h \
+	%reldir%/ledger_format.h \
 	%reldir%/list.h \
 	%reldir%/lock_ranks.def \
 	%reldir%/parse.c \

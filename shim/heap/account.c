@@ -3,6 +3,7 @@
 
 #include "shim/heap/extent.h"
 #include "shim/heap/heap.h"
+#include "shim/heap/store.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
 
@@ -12,6 +13,8 @@
 #define KEY_MISSES 1024u
 /* A return address that is seen at more heights than this is recursion: it is keyed without height. */
 #define HEIGHTS_LIMIT 32u
+/* With so many rows a heap tells no more heights apart. */
+#define ROWS_BY_HEIGHT 2048u
 /* A frame farther below the stack's top than this is on another stack (fiber, signal stack). */
 #define STACK_SPAN ((uintptr_t)16 << 20)
 
@@ -19,6 +22,8 @@
 #define SIDE_CHUNK_BYTES ((size_t)256 << 10)
 #define SIDE_QUANTUM 192u /* 64 slots */
 #define SIDE_BINS 66u     /* up to 12,288 bytes: a span of 16-byte slots */
+
+struct tm_account_store tm_account_store;
 
 static struct {
 	struct tm_lock lock;
@@ -79,6 +84,10 @@ static unsigned add_row(struct tm_heap *h, uint64_t key, struct tm_site site)
 
 	if (h->rows >= TM_ROW_LIMIT)
 		return 0;
+	if (tm_account_store.need_rows != NULL &&
+	    !tm_account_store.need_rows((uintptr_t)tm_heap_rows((uintptr_t)h),
+					h->rows * sizeof(struct tm_row)))
+		return 0;
 	if (h->rows * 4 > h->key_mask + 1 && h->key_mask + 1 < TM_HEAP_KEY_SLOTS)
 		rehash(h, 4 * (h->key_mask + 1));
 
@@ -95,13 +104,15 @@ static unsigned add_row(struct tm_heap *h, uint64_t key, struct tm_site site)
 	return id;
 }
 
-static unsigned heights_of(const struct tm_heap *h, uintptr_t return_address)
+/* New heights per return address, counted by its hash: a collision only makes it fewer. */
+static bool has_many_heights(struct tm_heap *h, uintptr_t return_address)
 {
-	unsigned n = 0;
+	uint8_t *count = &h->heights[(return_address ^ return_address >> 8) % TM_HEAP_HEIGHTS];
 
-	for (unsigned row = 1; row < h->rows; row++)
-		n += tm_account_row((uintptr_t)h, row << 4)->site == return_address;
-	return n;
+	if (*count >= HEIGHTS_LIMIT)
+		return true;
+	++*count;
+	return false;
 }
 
 TM_NOINLINE unsigned tm_account_find(struct tm_heap *h, uint64_t key, struct tm_site site)
@@ -119,8 +130,11 @@ TM_NOINLINE unsigned tm_account_find(struct tm_heap *h, uint64_t key, struct tm_
 	id = probe(h, plain_key, &slot);
 	if (id != 0)
 		return id;
-	if (site.frame > h->stack_top || h->stack_top - site.frame > STACK_SPAN ||
-	    heights_of(h, site.return_address) >= HEIGHTS_LIMIT)
+	if (h->rows >= TM_ROW_LIMIT)
+		return 0;
+	/* Later rows are kept for new sites. */
+	if (h->rows >= ROWS_BY_HEIGHT || site.frame > h->stack_top ||
+	    h->stack_top - site.frame > STACK_SPAN || has_many_heights(h, site.return_address))
 		key = plain_key;
 	return add_row(h, key, site);
 }
@@ -139,6 +153,14 @@ void tm_account_heap_begin(struct tm_heap *h)
 {
 	h->rows = 1;
 	h->key_mask = KEY_SLOTS_FIRST - 1;
+}
+
+void tm_account_heap_clear(struct tm_heap *h)
+{
+	for (uint64_t i = 0; i <= h->key_mask; i++)
+		h->key_slot[i] = 0;
+	__builtin_memset(h->heights, 0, sizeof(h->heights));
+	h->rows = 1;
 }
 
 void tm_account_heap_move(struct tm_heap *h, uintptr_t new_stack_top)
@@ -223,8 +245,12 @@ void *tm_account_side_take(size_t bytes)
 	if (p == NULL)
 		p = take_from_chunk(bin, NULL, 0);
 	if (p == NULL) {
-		char *chunk = tm_mem_map(SIDE_CHUNK_BYTES);
+		char *chunk = NULL;
 
+		if (tm_account_store.side_chunk != NULL)
+			chunk = tm_account_store.side_chunk(SIDE_CHUNK_BYTES);
+		if (chunk == NULL)
+			chunk = tm_mem_map(SIDE_CHUNK_BYTES);
 		p = chunk != NULL ? take_from_chunk(bin, chunk, SIDE_CHUNK_BYTES)
 				  : split_larger(bin);
 	}

@@ -136,6 +136,8 @@ size_t tm_account_side_mapped(void);
 
 /* A heap begins or changes its owner: its keys are moved to the new stack top. */
 void tm_account_heap_begin(struct tm_heap *h);
+/* Its rows are gone (a forked child): it starts anew. */
+void tm_account_heap_clear(struct tm_heap *h);
 void tm_account_heap_move(struct tm_heap *h, uintptr_t new_stack_top);
 
 /*

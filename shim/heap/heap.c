@@ -6,6 +6,7 @@
 #include "shim/heap/account.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/span.h"
+#include "shim/heap/store.h"
 #include "shim/heap/trim.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
@@ -32,6 +33,7 @@ static struct {
 	struct tm_heap *orphans;
 	struct tm_heap *shared;
 	_Atomic uint32_t orphan_count;
+	bool wipe; /* [const after boot] a raw fork's child shall find its heap empty */
 } heaps = {.lock = TM_LOCK_INIT(TM_RANK_THREAD)};
 
 /* A raw fork's child may find the lock held by a thread that it does not have: orphans are lost. */
@@ -55,6 +57,13 @@ uintptr_t tm_heap_word_none(void)
 	return (uintptr_t)none;
 }
 
+static int map_rows(uintptr_t at, uint32_t index)
+{
+	if (tm_account_store.map_rows != NULL)
+		return tm_account_store.map_rows(at, index);
+	return tm_mem_map_at((void *)at, TM_HEAP_STRIDE, PROT_READ | PROT_WRITE);
+}
+
 /* [heaps lock] */
 static struct tm_heap *create(void)
 {
@@ -64,8 +73,7 @@ static struct tm_heap *create(void)
 		int rc = tm_mem_map_at((void *)at, TM_HEAP_STRIDE, PROT_READ | PROT_WRITE);
 
 		if (rc == 0) {
-			rc = tm_mem_map_at((void *)(at + TM_ROWS_OFFSET), TM_HEAP_STRIDE,
-					   PROT_READ | PROT_WRITE);
+			rc = map_rows(at + TM_ROWS_OFFSET, index);
 			if (rc != 0)
 				tm_mem_unmap((void *)at, TM_HEAP_STRIDE);
 		}
@@ -76,6 +84,8 @@ static struct tm_heap *create(void)
 			return NULL;
 		}
 		struct tm_heap *h = (struct tm_heap *)at;
+		if (heaps.wipe)
+			tm_mem_wipeonfork(h, TM_HEAP_STRIDE);
 		h->index = index;
 		tm_account_heap_begin(h);
 		h->self = at;
@@ -105,6 +115,34 @@ int tm_heap_init(void)
 			return rc;
 	}
 	return -ENOMEM;
+}
+
+uintptr_t tm_heap_base(void)
+{
+	return heaps.base;
+}
+
+void tm_heap_wipe_on_fork(enum tm_heap_wipe wipe)
+{
+	heaps.wipe = true;
+	if (heaps.created == 0)
+		return;
+	/* Places that were skipped make this fail half-way: then one by one. */
+	for (struct tm_heap *h = heaps.first; h != NULL; h = h->next) {
+		if (wipe == TM_HEAP_WIPE)
+			tm_mem_wipeonfork(h, TM_HEAP_STRIDE);
+		else
+			tm_mem_keeponfork(h, TM_HEAP_STRIDE);
+	}
+}
+
+void tm_heap_forget_all(void)
+{
+	heaps.first = NULL;
+	heaps.orphans = NULL;
+	heaps.shared = NULL;
+	heaps.wipe = false;
+	atomic_store_explicit(&heaps.orphan_count, 0, memory_order_relaxed);
 }
 
 struct tm_heap *tm_heap_shared(void)

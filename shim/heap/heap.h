@@ -35,6 +35,7 @@
 #define TM_ROWS_OFFSET ((size_t)TM_HEAP_LIMIT * TM_HEAP_STRIDE)
 #define TM_HEAP_KEY_SLOTS 16384u
 #define TM_MAGAZINES 4u
+#define TM_HEAP_HEIGHTS 256u
 
 /* A free slot. `entry` is where the account keeps the slot's side entry (account on). */
 struct tm_slot {
@@ -92,6 +93,7 @@ struct tm_heap {
 	uint64_t next_look_ms;       /* [owner] not before: looks may cost 2 % of the time */
 	TM_ALIGNED(TM_CACHE_LINE) _Atomic(struct tm_slot *) remote; /* [atomic] pushed by anyone */
 	TM_ALIGNED(TM_CACHE_LINE) struct tm_magazine magazine[TM_MAGAZINES]; /* [owner] */
+	uint8_t heights[TM_HEAP_HEIGHTS]; /* [owner] how often a site was seen at a new height */
 	TM_ALIGNED(2048)
 	uint16_t key_slot[TM_HEAP_KEY_SLOTS]; /* [owner] key hash -> row number * 16 */
 };
@@ -144,6 +146,19 @@ bool tm_heap_take_from_orphans(struct tm_heap *h, unsigned klass);
  * now and then its free spans are given to all. Off the caller's own locks.
  */
 void tm_heap_freed_for(struct tm_heap *h, size_t bytes);
+
+/* Where heap 0 may lie. [const after boot] */
+uintptr_t tm_heap_base(void);
+
+/*
+ * While memory of heaps is shared with a ledger, a child that no fork handler sees must not use it:
+ * its heaps are wiped, whose self is 0 then. The handlers keep them for a child of fork.
+ */
+enum tm_heap_wipe { TM_HEAP_WIPE, TM_HEAP_KEEP };
+void tm_heap_wipe_on_fork(enum tm_heap_wipe wipe);
+
+/* In such a child: what there was is lost, new heaps follow. */
+void tm_heap_forget_all(void);
 
 /* Heaps that exist, owned or not; no lock. */
 uint32_t tm_heap_count(void);

@@ -26,6 +26,7 @@ libtmcore_a_SOURCES += \
 	%reldir%/span.c \
 	%reldir%/span.h \
 	%reldir%/steal.c \
+	%reldir%/store.h \
 	%reldir%/tcache.c \
 	%reldir%/tcache.h \
 	%reldir%/tcache_inline.h \

@@ -6,6 +6,7 @@
 #include "shim/heap/account.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/remote.h"
+#include "shim/heap/store.h"
 #include "shim/heap/trim.h"
 #include "shim/os/mem.h"
 
@@ -84,6 +85,8 @@ static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 		g->owner = (uintptr_t)h | (kind == TM_SPAN_MEDIUM ? TM_OWNER_MEDIUM : 0);
 	}
 	link_span(h, head);
+	if (tm_account_store.span != NULL)
+		tm_account_store.span(head);
 	return head;
 }
 
@@ -116,6 +119,8 @@ static void carve(struct tm_heap *h, struct tm_granule *g)
 		slot->entry = g->side == NULL ? NULL : tm_span_entry(g, end - n + i);
 	}
 	g->carved = (uint16_t)(g->carved + n);
+	if (tm_account_store.span != NULL)
+		tm_account_store.span(g);
 	TM_SIGNAL_FENCE(); /* a fork's child may see either, never the slots without the count */
 	h->list[g->klass] = (struct tm_slot *)(void *)begin;
 }
@@ -196,6 +201,8 @@ void tm_span_transfer(struct tm_heap *from, struct tm_heap *to, unsigned klass)
 			to->parked_spans++;
 		}
 		link_span(to, g);
+		if (tm_account_store.span != NULL)
+			tm_account_store.span(g);
 	}
 	if (from->current[klass] != 0) {
 		to->current[klass] = from->current[klass];
@@ -212,6 +219,8 @@ void tm_span_release(struct tm_heap *h, struct tm_granule *head)
 	size_t bytes = side_bytes(head);
 	char *base = tm_span_base(head);
 
+	if (tm_account_store.gone != NULL)
+		tm_account_store.gone(head);
 	unlink_span(h, head);
 	if (h->current[head->klass] == tm_granule_ref(head))
 		h->current[head->klass] = 0;
