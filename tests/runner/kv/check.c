@@ -224,7 +224,7 @@ static int write_copy(const char *bytes, size_t len)
 	return fd;
 }
 
-/* Every single changed or missing byte of a state is noticed. */
+/* A changed or missing byte of a state is noticed, wherever it is. */
 static void states(struct yi_kv_config config, uint32_t tokens)
 {
 	struct seq seq = {.kv = yi_kv_create(&config)};
@@ -255,7 +255,7 @@ static void states(struct yi_kv_config config, uint32_t tokens)
 	len = read(fd, bytes, sizeof(bytes));
 	close(fd);
 	CHECK(len > 64 && len < (ssize_t)sizeof(bytes));
-	for (ssize_t i = 0; i < len; i += i < 64 ? 1 : 61) {
+	for (ssize_t i = 0; i < len; i += i < 64 ? 1 : 1009) {
 		bytes[i] ^= 1;
 		fd = write_copy(bytes, (size_t)len);
 		error.status = 0;
