@@ -7,6 +7,7 @@ tiermalloc_SOURCES = \
 	%reldir%/cmd.h \
 	%reldir%/cmd_config.c \
 	%reldir%/cmd_doctor.c \
+	%reldir%/cmd_report.c \
 	%reldir%/cmd_run.c \
 	%reldir%/config_man.c \
 	%reldir%/config_man.h \
@@ -16,6 +17,8 @@ tiermalloc_SOURCES = \
 	%reldir%/elf_look.c \
 	%reldir%/elf_look.h \
 	%reldir%/library.c \
+	%reldir%/ledger.c \
+	%reldir%/ledger.h \
 	%reldir%/library.h \
 	%reldir%/main.c \
 	%reldir%/program.c \
