@@ -161,6 +161,9 @@ static void forget_parents(void)
 static void kick_locked(void)
 {
 	forget_parents();
+	/* gone with the vfork child that started it, or left behind by a raw fork */
+	if (tm_purge_mode() == TM_PURGE_TICKING && tm_helper_tid() == 0)
+		tm_purge_set_mode(TM_PURGE_WATCHED);
 	if (tm_purge_mode() != TM_PURGE_WATCHED)
 		return;
 	wait_gone();

@@ -42,9 +42,8 @@ static struct {
 static struct tm_purge_options options; /* [const after configure] */
 static bool configured;
 
-static void (*call_help)(void);             /* [const after watch] */
-static _Atomic uint32_t mode;               /* enum tm_purge_mode */
-static _Atomic uint32_t ticking_generation; /* of the image whose helper ticks */
+static void (*call_help)(void); /* [const after watch] */
+static _Atomic uint32_t mode;   /* enum tm_purge_mode */
 
 /* In modes without a thread: look at the clock once in so many events. */
 #define EVENTS_PER_LOOK 64u
@@ -504,7 +503,6 @@ size_t tm_purge_retained(void)
 
 void tm_purge_set_mode(enum tm_purge_mode now)
 {
-	atomic_store_explicit(&ticking_generation, tm_fork_generation(), memory_order_relaxed);
 	atomic_store_explicit(&mode, now, memory_order_seq_cst);
 }
 
@@ -528,11 +526,9 @@ void tm_purge_notice(uint64_t event)
 			call_help();
 		break;
 	case TM_PURGE_TICKING:
-		/* a raw fork has no handler: the helper is the parent's (H46) */
-		if (event % EVENTS_PER_LOOK == 0 &&
-		    atomic_load_explicit(&ticking_generation, memory_order_relaxed) !=
-			    tm_fork_generation())
-			tm_purge_set_mode(TM_PURGE_WATCHED);
+		/* it may be gone: with a vfork child that started it, or in a raw fork's child (H46) */
+		if (event % EVENTS_PER_LOOK == 0)
+			call_help();
 		break;
 	case TM_PURGE_BY_CALLERS:
 		if (event % EVENTS_PER_LOOK == 0)
