@@ -155,10 +155,11 @@ int tm_span_fill(struct tm_heap *h, unsigned klass)
 static uint16_t translate(struct tm_heap *from, struct tm_heap *to, uint16_t id)
 {
 	const struct tm_row *row = tm_account_row((uintptr_t)from, id & ~15u);
-	uint64_t key = row->key;
+	uint64_t key;
 
-	if (id == TM_ENTRY_FREE || id < 16)
+	if (id == TM_ENTRY_FREE || id < 16) /* no row: not even to be read, its page may not exist */
 		return id;
+	key = row->key;
 	if (row->height != 0)
 		key += (uint64_t)(to->stack_top - from->stack_top) * TM_KEY_HEIGHT_FACTOR;
 	struct tm_site site = {row->site, to->stack_top - 16 * (uintptr_t)row->height};
