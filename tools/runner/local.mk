@@ -94,6 +94,8 @@ libyi_a_SOURCES = \
 	%reldir%/stats.h \
 	%reldir%/threads.c \
 	%reldir%/threads.h \
+	%reldir%/tiers.c \
+	%reldir%/tiers.h \
 	%reldir%/tokenizer.c \
 	%reldir%/tokenizer.h \
 	%reldir%/unicode.c \

@@ -217,6 +217,8 @@ static int generate(struct run *run, const float *logits)
 		last = now;
 		if (error || n + 1 == run->options.n)
 			break;
+		if (n == run->options.n / 2)
+			yi_tiers_sample(&run->stats.tiers);
 		cpu = yi_stats_cpu_s();
 		error = eval(run, &id, 1);
 		if (error)

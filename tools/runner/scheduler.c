@@ -278,6 +278,9 @@ static void step(struct yi_scheduler *scheduler, double now_s)
 		struct advance work = {scheduler, then_s};
 
 		count_step(scheduler, then_s - now_s);
+		if (!scheduler->stats.tiers.sampled &&
+		    2 * scheduler->stats.sessions_finished >= scheduler->requests.count)
+			yi_tiers_sample(&scheduler->stats.tiers);
 		if (scheduler->n_planned > 1)
 			yi_workers_run(scheduler->workers, advance, &work);
 		else

@@ -71,7 +71,8 @@ double yi_stats_cpu_s(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* A "Name:  123 kB" line of /proc/self/status in bytes; 0 if there is none. */
+/* A "Name:  123 kB" line of /proc/self/status in bytes; 0 if there is none.  (getrusage's largest
+ * RSS is also that of the process this one was forked from.) */
 static uint64_t status_bytes(const char *name)
 {
 	FILE *file = fopen("/proc/self/status", "re");
@@ -148,7 +149,7 @@ int yi_stats_write(struct yi_stats *stats, const char *path, void (*more)(FILE *
 	fprintf(out,
 		"  \"peak_rss_bytes\": %llu,\n  \"peak_vsz_bytes\": %llu,\n"
 		"  \"minor_faults\": %ld,\n  \"major_faults\": %ld,\n  \"cpu_s\": %.3f,\n",
-		(unsigned long long)usage.ru_maxrss * 1024,
+		(unsigned long long)status_bytes("VmHWM"),
 		(unsigned long long)status_bytes("VmPeak"), usage.ru_minflt, usage.ru_majflt,
 		cpu_s(&usage));
 	fprintf(out,
@@ -162,6 +163,7 @@ int yi_stats_write(struct yi_stats *stats, const char *path, void (*more)(FILE *
 		(unsigned long long)stats->weight_bytes, (unsigned long long)stats->mapped_bytes,
 		(unsigned long long)stats->steps, (unsigned long long)yi_mem_peak_bytes());
 	write_memory(out);
+	yi_tiers_write(&stats->tiers, out);
 	if (more) {
 		fputs(",\n", out);
 		more(out, arg);
@@ -174,11 +176,6 @@ int yi_stats_write(struct yi_stats *stats, const char *path, void (*more)(FILE *
 
 static void print_memory(const struct yi_stats *stats, FILE *out)
 {
-	/* The tier that the library should have chosen for each class. */
-	static const char *const tiers[YI_MEM_CLASSES] = {
-		"persistent", "session", "temporary", "persistent", "session", "persistent",
-	};
-
 	fprintf(out, "%-12s %-11s %12s %12s %10s %10s %12s\n", "memory", "tier", "live MiB",
 		"peak MiB", "blocks", "allocs", "allocs/token");
 	for (int i = 0; i < YI_MEM_CLASSES; i++) {
@@ -187,9 +184,10 @@ static void print_memory(const struct yi_stats *stats, FILE *out)
 
 		yi_mem_read((enum yi_mem_class)i, &count);
 		fprintf(out, "%-12s %-11s %12.2f %12.2f %10llu %10llu %12.2f\n",
-			yi_mem_class_name((enum yi_mem_class)i), tiers[i],
-			(double)count.live_bytes / 1048576, (double)count.peak_bytes / 1048576,
-			(unsigned long long)count.blocks, (unsigned long long)count.allocs,
+			yi_mem_class_name((enum yi_mem_class)i),
+			yi_tiers_name(yi_tiers_of_class(i)), (double)count.live_bytes / 1048576,
+			(double)count.peak_bytes / 1048576, (unsigned long long)count.blocks,
+			(unsigned long long)count.allocs,
 			tokens ? (double)count.allocs / (double)tokens : 0);
 	}
 	if (stats->mapped_bytes)
@@ -221,9 +219,10 @@ void yi_stats_print(struct yi_stats *stats, FILE *out)
 	fprintf(out,
 		"process      RSS %.1f MiB, VSZ %.1f MiB, faults %ld minor %ld major, "
 		"CPU %.2f s\n",
-		(double)usage.ru_maxrss / 1024, (double)status_bytes("VmPeak") / 1048576,
+		(double)status_bytes("VmHWM") / 1048576, (double)status_bytes("VmPeak") / 1048576,
 		usage.ru_minflt, usage.ru_majflt, cpu_s(&usage));
 	print_memory(stats, out);
+	yi_tiers_print(&stats->tiers, out);
 }
 
 void yi_stats_clear(struct yi_stats *stats)

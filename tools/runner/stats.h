@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "tools/runner/tiers.h"
+
 struct yi_samples {
 	double *values;
 	size_t count, room;
@@ -28,6 +30,7 @@ struct yi_stats {
 	uint64_t weight_bytes, mapped_bytes; /* parameters; of them mapped, not allocated */
 	uint64_t steps;                      /* evaluations */
 	uint64_t start_faults;               /* minor faults before the first evaluation */
+	struct yi_tiers tiers;
 };
 
 /* Keeps a sample; without memory it is dropped. */
