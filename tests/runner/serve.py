@@ -5,6 +5,7 @@
 for or refused and counted; request files are read strictly; statistics have the promised keys."""
 import json
 import os
+import pty
 import subprocess
 import sys
 
@@ -118,6 +119,36 @@ def arrivals():
     check("and first tokens counted from them", stats["first_token_ms"]["p50"] < 390, stats)
 
 
+def repeated_requests():
+    with open("requests", "w") as f:
+        f.write('{"session": "a", "prompt": "Hello", "n": 3}\n')
+        f.write('{"session": "b", "prefix": "a", "tokens": [300], "n": 2}\n')
+    _, got, stats = serve("--requests", "requests", "--sessions", "7", "--greedy")
+    check("requests are repeated", len(got) == 7 and stats["sessions"]["finished"] == 7 and
+          stats["serve"]["prefix_hits"] == 3, stats)
+    check("and answered alike", {(a["generated"], a["text"]) for n, a in got.items() if n[0] == "a"} ==
+          {(got["a"]["generated"], got["a"]["text"])}, got)
+    _, got, _ = serve("--requests", "requests", "--sessions", "1")
+    check("or only the first taken", list(got) == ["a"], got)
+
+
+def progress():
+    """On a terminal, and only there."""
+    master, slave = pty.openpty()
+    command = [RUN, "serve-load", "-m", "tiny.gguf", "--sessions", "100000", "--concurrency", "4"]
+    load = subprocess.Popen(command, stderr=slave)
+    os.close(slave)
+    shown = b""
+    while shown.count(b"\r") < 2 and load.poll() is None:
+        shown += os.read(master, 4096)
+    load.kill()
+    load.wait()
+    os.close(master)
+    check("progress on a terminal", shown.startswith(b"\rsessions ") and b"tokens/s" in shown, shown)
+    piped = subprocess.run(command[:5] + ["30", "--concurrency", "4"], capture_output=True)
+    check("and not in a pipe", b"\r" not in piped.stderr and piped.stdout == b"", piped.stderr)
+
+
 def bad_requests():
     bad = {
         '{"prompt": "a", "colour": 1}': "colour", '{"prompt": 1}': "prompt", '{"n": 3}': "prompt",
@@ -174,7 +205,8 @@ def statistics():
 
 
 subprocess.run([RUN, "make-model", "--shape", "tiny", "--seed", "1", "-o", "tiny.gguf"], check=True)
-for part in same_answers, sharing, long_answers, arrivals, bad_requests, statistics:
+for part in (same_answers, sharing, long_answers, arrivals, repeated_requests, progress, bad_requests,
+             statistics):
     part()
 print(f"{passed} passed, {failed} failed, 0 skipped")
 sys.exit(failed > 0)

@@ -25,19 +25,16 @@ struct choice {
 	int value;
 };
 
-static const struct choice loads[] = { { "mmap", YI_LOAD_MMAP }, { "read", YI_LOAD_READ }, { 0 } };
-static const struct choice populates[] = { { "none", YI_POPULATE_NONE },
-					   { "willneed", YI_POPULATE_WILLNEED },
-					   { "all", YI_POPULATE_ALL },
-					   { 0 } };
-static const struct choice kv_types[] = { { "f16", YI_F16 }, { "f32", YI_F32 },
-					  { "q8_0", YI_Q8_0 }, { 0 } };
-static const struct choice kv_allocs[] = { { "grow", YI_KV_GROW }, { "full", YI_KV_FULL },
-					   { "ring", YI_KV_RING }, { 0 } };
-static const struct choice devices[] = { { "cpu", YI_DEVICE_CPU }, { "cuda", YI_DEVICE_CUDA },
-					 { 0 } };
-static const struct choice limits[] = { { "live", YI_LIMIT_LIVE }, { "mapped", YI_LIMIT_MAPPED },
-					{ 0 } };
+static const struct choice loads[] = {{"mmap", YI_LOAD_MMAP}, {"read", YI_LOAD_READ}, {0}};
+static const struct choice populates[] = {{"none", YI_POPULATE_NONE},
+					  {"willneed", YI_POPULATE_WILLNEED},
+					  {"all", YI_POPULATE_ALL},
+					  {0}};
+static const struct choice kv_types[] = {{"f16", YI_F16}, {"f32", YI_F32}, {"q8_0", YI_Q8_0}, {0}};
+static const struct choice kv_allocs[] = {
+	{"grow", YI_KV_GROW}, {"full", YI_KV_FULL}, {"ring", YI_KV_RING}, {0}};
+static const struct choice devices[] = {{"cpu", YI_DEVICE_CPU}, {"cuda", YI_DEVICE_CUDA}, {0}};
+static const struct choice limits[] = {{"live", YI_LIMIT_LIVE}, {"mapped", YI_LIMIT_MAPPED}, {0}};
 
 #define BOTH (YI_VERB_RUN | YI_VERB_SERVE)
 #define RUN YI_VERB_RUN
@@ -51,45 +48,45 @@ static const struct option {
 	size_t at;
 	const struct choice *choices;
 } options[] = {
-	{ "-m", BOTH, KIND_TEXT, AT(model), NULL },
-	{ "-p", RUN, KIND_TEXT, AT(prompt), NULL },
-	{ "-f", RUN, KIND_TEXT, AT(prompt_file), NULL },
-	{ "--tokens", RUN, KIND_TEXT, AT(token_list), NULL },
-	{ "--tokenize", RUN, KIND_TEXT, AT(tokenize), NULL },
-	{ "--save", RUN, KIND_TEXT, AT(save), NULL },
-	{ "--restore", RUN, KIND_TEXT, AT(restore), NULL },
-	{ "--logits", RUN, KIND_TEXT, AT(logits), NULL },
-	{ "--stats", BOTH, KIND_TEXT, AT(stats), NULL },
-	{ "-n", BOTH, KIND_COUNT, AT(n), NULL },
-	{ "-c", BOTH, KIND_COUNT, AT(context), NULL },
-	{ "-t", BOTH, KIND_COUNT, AT(threads), NULL },
-	{ "--chat", RUN, KIND_FLAG, AT(chat), NULL },
-	{ "--exact", BOTH, KIND_FLAG, AT(exact), NULL },
-	{ "--quiet", BOTH, KIND_FLAG, AT(quiet), NULL },
-	{ "--greedy", BOTH, KIND_FLAG, AT(sampling.greedy), NULL },
-	{ "--temp", BOTH, KIND_FLOAT, AT(sampling.temperature), NULL },
-	{ "--top-k", BOTH, KIND_INT, AT(sampling.top_k), NULL },
-	{ "--top-p", BOTH, KIND_FLOAT, AT(sampling.top_p), NULL },
-	{ "--min-p", BOTH, KIND_FLOAT, AT(sampling.min_p), NULL },
-	{ "--repeat-penalty", BOTH, KIND_FLOAT, AT(sampling.repeat_penalty), NULL },
-	{ "--repeat-last", BOTH, KIND_SEED, AT(sampling.repeat_last), NULL },
-	{ "--seed", BOTH, KIND_SEED, AT(sampling.seed), NULL },
-	{ "--load", BOTH, KIND_CHOICE, AT(load), loads },
-	{ "--populate", BOTH, KIND_CHOICE, AT(populate), populates },
-	{ "--kv", BOTH, KIND_CHOICE, AT(kv_type), kv_types },
-	{ "--kv-alloc", BOTH, KIND_CHOICE, AT(kv_alloc), kv_allocs },
-	{ "--device", BOTH, KIND_CHOICE, AT(device), devices },
-	{ "--sessions", SERVE, KIND_COUNT, AT(sessions), NULL },
-	{ "--concurrency", SERVE, KIND_COUNT, AT(concurrency), NULL },
-	{ "--batch", SERVE, KIND_COUNT, AT(batch), NULL },
-	{ "--requests", SERVE, KIND_TEXT, AT(requests), NULL },
-	{ "--answers", SERVE, KIND_TEXT, AT(answers), NULL },
-	{ "--memory-limit", SERVE, KIND_SIZE, AT(memory_limit), NULL },
-	{ "--limit-by", SERVE, KIND_CHOICE, AT(limit_by), limits },
-	{ "--kv-pool", SERVE, KIND_SIZE, AT(pool_bytes), NULL },
-	{ "--rate", SERVE, KIND_DOUBLE, AT(rate), NULL },
-	{ "--share", SERVE, KIND_DOUBLE, AT(share), NULL },
-	{ "--leak-demo", SERVE, KIND_FLAG, AT(leak_demo), NULL },
+	{"-m", BOTH, KIND_TEXT, AT(model), NULL},
+	{"-p", RUN, KIND_TEXT, AT(prompt), NULL},
+	{"-f", RUN, KIND_TEXT, AT(prompt_file), NULL},
+	{"--tokens", RUN, KIND_TEXT, AT(token_list), NULL},
+	{"--tokenize", RUN, KIND_TEXT, AT(tokenize), NULL},
+	{"--save", RUN, KIND_TEXT, AT(save), NULL},
+	{"--restore", RUN, KIND_TEXT, AT(restore), NULL},
+	{"--logits", RUN, KIND_TEXT, AT(logits), NULL},
+	{"--stats", BOTH, KIND_TEXT, AT(stats), NULL},
+	{"-n", BOTH, KIND_COUNT, AT(n), NULL},
+	{"-c", BOTH, KIND_COUNT, AT(context), NULL},
+	{"-t", BOTH, KIND_COUNT, AT(threads), NULL},
+	{"--chat", RUN, KIND_FLAG, AT(chat), NULL},
+	{"--exact", BOTH, KIND_FLAG, AT(exact), NULL},
+	{"--quiet", BOTH, KIND_FLAG, AT(quiet), NULL},
+	{"--greedy", BOTH, KIND_FLAG, AT(sampling.greedy), NULL},
+	{"--temp", BOTH, KIND_FLOAT, AT(sampling.temperature), NULL},
+	{"--top-k", BOTH, KIND_INT, AT(sampling.top_k), NULL},
+	{"--top-p", BOTH, KIND_FLOAT, AT(sampling.top_p), NULL},
+	{"--min-p", BOTH, KIND_FLOAT, AT(sampling.min_p), NULL},
+	{"--repeat-penalty", BOTH, KIND_FLOAT, AT(sampling.repeat_penalty), NULL},
+	{"--repeat-last", BOTH, KIND_SEED, AT(sampling.repeat_last), NULL},
+	{"--seed", BOTH, KIND_SEED, AT(sampling.seed), NULL},
+	{"--load", BOTH, KIND_CHOICE, AT(load), loads},
+	{"--populate", BOTH, KIND_CHOICE, AT(populate), populates},
+	{"--kv", BOTH, KIND_CHOICE, AT(kv_type), kv_types},
+	{"--kv-alloc", BOTH, KIND_CHOICE, AT(kv_alloc), kv_allocs},
+	{"--device", BOTH, KIND_CHOICE, AT(device), devices},
+	{"--sessions", SERVE, KIND_COUNT, AT(sessions), NULL},
+	{"--concurrency", SERVE, KIND_COUNT, AT(concurrency), NULL},
+	{"--batch", SERVE, KIND_COUNT, AT(batch), NULL},
+	{"--requests", SERVE, KIND_TEXT, AT(requests), NULL},
+	{"--answers", SERVE, KIND_TEXT, AT(answers), NULL},
+	{"--memory-limit", SERVE, KIND_SIZE, AT(memory_limit), NULL},
+	{"--limit-by", SERVE, KIND_CHOICE, AT(limit_by), limits},
+	{"--kv-pool", SERVE, KIND_SIZE, AT(pool_bytes), NULL},
+	{"--rate", SERVE, KIND_DOUBLE, AT(rate), NULL},
+	{"--share", SERVE, KIND_DOUBLE, AT(share), NULL},
+	{"--leak-demo", SERVE, KIND_FLAG, AT(leak_demo), NULL},
 };
 
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
@@ -99,7 +96,6 @@ static const struct yi_options defaults = {
 	.sampling = YI_SAMPLING_DEFAULTS,
 	.load = YI_LOAD_MMAP,
 	.kv_type = YI_F16,
-	.sessions = 1,
 	.concurrency = 8,
 	.batch = 64,
 	.pool_bytes = (uint64_t)256 << 20,
@@ -176,12 +172,8 @@ static int set(const struct option *option, const char *value, struct yi_options
 	double real;
 
 	switch (option->kind) {
-	case KIND_FLAG:
-		*(bool *)(void *)at = true;
-		return 0;
-	case KIND_TEXT:
-		*(const char **)(void *)at = value;
-		return 0;
+	case KIND_FLAG: *(bool *)(void *)at = true; return 0;
+	case KIND_TEXT: *(const char **)(void *)at = value; return 0;
 	case KIND_COUNT:
 		if (!read_integer(value, 1, (long long)UINT32_MAX - 1, &integer))
 			return bad_value(option, value, "a number from 1 on", error);
@@ -211,8 +203,7 @@ static int set(const struct option *option, const char *value, struct yi_options
 		if (!read_size(value, (uint64_t *)(void *)at))
 			return bad_value(option, value, "bytes, with K, M, G or T", error);
 		return 0;
-	case KIND_CHOICE:
-		return set_choice(option, value, at, error);
+	case KIND_CHOICE: return set_choice(option, value, at, error);
 	}
 	return -EINVAL;
 }
@@ -297,7 +288,8 @@ int yi_options_tokens(const char *list, uint32_t limit, int (*add)(void *arg, ui
 		    (*end && *end != ','))
 			return yi_error_set(error, YI_EXIT_USAGE, -EINVAL,
 					    "bad value '%.40s' for --tokens, ids below %u "
-					    "separated by commas", at, limit);
+					    "separated by commas",
+					    at, limit);
 		if (add(arg, (uint32_t)id))
 			return yi_error_set(error, YI_EXIT_TROUBLE, -ENOMEM,
 					    "no memory for the tokens");

@@ -23,7 +23,7 @@ enum yi_device { YI_DEVICE_CPU, YI_DEVICE_CUDA };
 struct yi_options {
 	const char *model, *prompt, *prompt_file, *token_list, *tokenize;
 	const char *save, *restore, *logits, *stats, *requests, *answers;
-	uint32_t n;       /* tokens to generate */
+	uint32_t n; /* tokens to generate */
 	bool n_given;
 	uint32_t context; /* 0: not given */
 	uint32_t threads; /* 0: not given */
@@ -34,12 +34,13 @@ struct yi_options {
 	enum yi_type kv_type;
 	enum yi_kv_alloc kv_alloc;
 	enum yi_device device;
-	uint32_t sessions, concurrency, batch;
+	uint32_t sessions; /* 0: not given */
+	uint32_t concurrency, batch;
 	uint64_t memory_limit; /* 0: none */
 	enum yi_limit_by limit_by;
-	uint64_t pool_bytes;   /* idle buffers kept for the next sessions */
-	double rate;           /* sessions that arrive in a second; 0: all at once */
-	double share;          /* part of the generated sessions that stand on a shared prompt */
+	uint64_t pool_bytes; /* idle buffers kept for the next sessions */
+	double rate;         /* sessions that arrive in a second; 0: all at once */
+	double share;        /* part of the generated sessions that stand on a shared prompt */
 };
 
 /* Reads argv[first] .. ; 0, or -EINVAL with a line for the user in error (status 2). */

@@ -249,6 +249,51 @@ int yi_requests_read(const char *path, uint32_t n_vocab, struct yi_requests *ret
 	return 0;
 }
 
+static void clear_request(struct yi_request *request)
+{
+	yi_mem_free(YI_MEM_REQUESTS, request->session);
+	yi_mem_free(YI_MEM_REQUESTS, request->prompt);
+	yi_ids_clear(&request->ids);
+}
+
+/* A request like one of the list, for the round that many requests later. */
+static int repeat(struct yi_requests *requests, size_t number, size_t later, struct yi_error *error)
+{
+	struct yi_request *request = add_request(requests);
+	const struct yi_request *like = &requests->list[number];
+	const size_t name_room = strlen(like->session) + 24;
+
+	if (!request)
+		return no_memory(error);
+	request->n = like->n;
+	request->arrive_ms = like->arrive_ms;
+	request->prefix = like->prefix < 0 ? -1 : like->prefix + (int64_t)later;
+	request->session = yi_mem_alloc(YI_MEM_REQUESTS, name_room);
+	if (!request->session || yi_ids_reserve(&request->ids, like->ids.count))
+		return no_memory(error);
+	snprintf(request->session, name_room, "%s#%zu", like->session, requests->count);
+	for (size_t i = 0; i < like->ids.count; i++)
+		yi_ids_add(&request->ids, like->ids.ids[i]);
+	if (!like->prompt)
+		return 0;
+	request->prompt = yi_mem_text(YI_MEM_REQUESTS, like->prompt, like->prompt_bytes);
+	request->prompt_bytes = like->prompt_bytes;
+	return request->prompt ? 0 : no_memory(error);
+}
+
+int yi_requests_take(struct yi_requests *requests, size_t count, struct yi_error *error)
+{
+	const size_t round = requests->count;
+	int code = 0;
+
+	while (requests->count > count)
+		clear_request(&requests->list[--requests->count]);
+	while (code == 0 && requests->count < count)
+		code = repeat(requests, requests->count % round,
+			      requests->count - requests->count % round, error);
+	return code;
+}
+
 /* SplitMix64 (Steele, Lea, Flood 2014): any seed will do. */
 static uint64_t draw(uint64_t *state)
 {
@@ -321,11 +366,8 @@ fail:
 
 void yi_requests_clear(struct yi_requests *requests)
 {
-	for (size_t i = 0; i < requests->count; i++) {
-		yi_mem_free(YI_MEM_REQUESTS, requests->list[i].session);
-		yi_mem_free(YI_MEM_REQUESTS, requests->list[i].prompt);
-		yi_ids_clear(&requests->list[i].ids);
-	}
+	for (size_t i = 0; i < requests->count; i++)
+		clear_request(&requests->list[i]);
 	yi_mem_free(YI_MEM_REQUESTS, requests->list);
 	memset(requests, 0, sizeof(*requests));
 }

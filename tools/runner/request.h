@@ -31,6 +31,9 @@ struct yi_requests {
 int yi_requests_read(const char *path, uint32_t n_vocab, struct yi_requests *ret_requests,
 		     struct yi_error *error);
 
+/* Makes it `count` requests: the first ones, or all of them over and over. */
+int yi_requests_take(struct yi_requests *requests, size_t count, struct yi_error *error);
+
 struct yi_request_mix {
 	uint32_t seed, count, n_vocab;
 	uint32_t context; /* prompt and answer fit together */

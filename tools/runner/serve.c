@@ -56,7 +56,7 @@ static int make_requests(struct serve *serve)
 	struct yi_requests *requests = &serve->scheduler.requests;
 	struct yi_request_mix mix = {
 		.seed = options->sampling.seed,
-		.count = options->sessions,
+		.count = options->sessions ? options->sessions : 1,
 		.n_vocab = serve->vocab->n_tokens,
 		.context = options->context,
 		.n = options->n,
@@ -66,7 +66,9 @@ static int make_requests(struct serve *serve)
 
 	if (!options->requests)
 		return yi_requests_draw(&mix, requests, &serve->error);
-	return yi_requests_read(options->requests, serve->vocab->n_tokens, requests, &serve->error);
+	if (yi_requests_read(options->requests, serve->vocab->n_tokens, requests, &serve->error))
+		return -EINVAL;
+	return options->sessions ? yi_requests_take(requests, options->sessions, &serve->error) : 0;
 }
 
 static size_t longest_token(const struct yi_vocab *vocab)
