@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* build: -rdynamic */
 /*
  * H41: a program that still defines __malloc_hook and its relatives as variables of its own keeps
  * them to itself: nobody calls or changes them. Failure: a hook is called, or the link fails.
