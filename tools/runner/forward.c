@@ -428,14 +428,14 @@ uint64_t yi_forward_bytes(const struct yi_hparams *hp, uint32_t n_items, uint32_
 			  uint32_t n_visible)
 {
 	const uint64_t n = n_items < CHUNK ? n_items : CHUNK;
-	const uint64_t q_dim = (uint64_t)hp->n_head * hp->head_dim;
-	/* Packed rows take at most as much as floats. */
-	const uint64_t project = 2 * (uint64_t)hp->n_embd + q_dim + 2 * hp->kv_dim;
-	const uint64_t attend = 2 * q_dim + hp->n_embd + yi_attention_scratch(hp, n_visible) / n;
-	const uint64_t feed = 2 * (uint64_t)hp->n_ff + 2 * hp->n_embd;
+	const uint64_t q_dim = (uint64_t)hp->n_head * hp->head_dim, embd = hp->n_embd;
+	/* Floats a token at the widest place of each step; packed rows take a third of floats. */
+	const uint64_t project = embd + embd / 3 + q_dim + 2 * (uint64_t)hp->kv_dim;
+	const uint64_t attend = 2 * q_dim + embd + yi_attention_scratch(hp, n_visible) / n;
+	const uint64_t feed = embd + embd / 3 + 2 * (uint64_t)hp->n_ff;
 	uint64_t widest = project > attend ? project : attend;
 
 	widest = widest > feed ? widest : feed;
-	return n * (hp->n_embd + hp->head_dim + widest) * sizeof(float) +
+	return n * (embd + hp->head_dim + widest) * sizeof(float) +
 	       (uint64_t)n_logits * hp->n_vocab * sizeof(float);
 }

@@ -145,12 +145,16 @@ static void predict(struct info *info)
 {
 	const struct yi_hparams *hp = &info->model->hp;
 	const uint64_t per_token = yi_kv_bytes_per_token(hp, info->kv_type);
+	/* Drawing lists the vocabulary, 12 bytes a token, while the rows of logits are still there. */
+	const uint64_t drawing = (uint64_t)hp->n_vocab * (sizeof(float) * info->sessions + 12);
 	struct yi_mem_count count;
 
 	info->predicted[YI_MEM_WEIGHTS] = info->model->file->data_bytes;
 	info->predicted[YI_MEM_KV] = per_token * info->context * info->sessions;
 	info->predicted[YI_MEM_ACTIVATIONS] =
 		yi_forward_bytes(hp, info->batch, info->sessions, info->context);
+	if (info->predicted[YI_MEM_ACTIVATIONS] < drawing)
+		info->predicted[YI_MEM_ACTIVATIONS] = drawing;
 	/* Loaded already, so this one is known. */
 	yi_mem_read(YI_MEM_TOKENIZER, &count);
 	info->predicted[YI_MEM_TOKENIZER] = count.live_bytes;

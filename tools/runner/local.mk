@@ -9,8 +9,9 @@ bin_PROGRAMS += yi-coder-run
 yi_coder_run_CFLAGS = $(YI_CFLAGS)
 yi_coder_run_SOURCES = %reldir%/main.c
 yi_coder_run_LDADD = libyi.a
-if ARCH_X86_64
 noinst_LIBRARIES += libyiv3.a
+yi_coder_run_LDADD += libyiv3.a
+if ARCH_X86_64
 libyiv3_a_CFLAGS = $(YI_CFLAGS) -mavx2 -mfma -mf16c -mbmi2
 libyiv3_a_SOURCES = \
 	%reldir%/dot_v3.c \
@@ -18,7 +19,9 @@ libyiv3_a_SOURCES = \
 	%reldir%/dot_v3_acts.c \
 	%reldir%/dot_v3_float.c \
 	%reldir%/dot_v3_k.c
-yi_coder_run_LDADD += libyiv3.a
+else
+# Empty elsewhere.
+libyiv3_a_SOURCES = %reldir%/dot_v3.h
 endif
 yi_coder_run_LDADD += -lm -lpthread
 libyi_a_CFLAGS = $(YI_CFLAGS)
