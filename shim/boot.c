@@ -412,12 +412,6 @@ bool tm_boot_is_ready(void)
 	return atomic_load_explicit(&state, memory_order_acquire) == READY;
 }
 
-/* A program without any allocation still has its options read before main, while it is alone. */
-__attribute__((constructor)) static void boot_at_load(void)
-{
-	tm_boot();
-}
-
 int tm_boot_check(void)
 {
 	const struct tm_ops *o = &tm_root.ops;

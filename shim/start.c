@@ -67,6 +67,12 @@ TM_EXPORT const char *__asan_default_options(void)
 	return "verify_asan_link_order=0";
 }
 
+/* A program without any allocation still has its options read before main, while it is alone. */
+__attribute__((constructor)) static void at_load(void)
+{
+	tm_boot();
+}
+
 __attribute__((destructor)) static void at_exit(void)
 {
 	tm_report_at_exit();
