@@ -22,13 +22,14 @@ TM_INLINE void *take(size_t size, struct tm_site site, enum tm_counting count)
 static TM_NOINLINE void give_other(void *p, struct tm_granule *g)
 {
 	if (tm_tcache_give(p, g, TM_SPAN_MEDIUM, TM_COUNTED) != TM_FREE_DONE &&
-	    tm_tcache_give_remote(p, g) != TM_FREE_DONE)
+	    tm_tcache_give_remote(p, g, TM_COUNTED) != TM_FREE_DONE)
 		tm_alloc_free_slow(p, g);
 }
 
 static TM_NOINLINE void give_other_plain(void *p, struct tm_granule *g)
 {
-	if (tm_tcache_give(p, g, TM_SPAN_MEDIUM, TM_PLAIN) != TM_FREE_DONE)
+	if (tm_tcache_give(p, g, TM_SPAN_MEDIUM, TM_PLAIN) != TM_FREE_DONE &&
+	    tm_tcache_give_remote(p, g, TM_PLAIN) != TM_FREE_DONE)
 		tm_alloc_free_slow(p, g);
 }
 

@@ -144,7 +144,8 @@ TM_INLINE enum tm_free_result tm_tcache_give(void *p, struct tm_granule *g, enum
 }
 
 /* A slot of another thread's heap, while this thread collects slots for that one. */
-TM_INLINE enum tm_free_result tm_tcache_give_remote(void *p, struct tm_granule *g)
+TM_INLINE enum tm_free_result tm_tcache_give_remote(void *p, struct tm_granule *g,
+						    enum tm_counting count)
 {
 	uintptr_t word = tm_heap_word;
 	uintptr_t tagged = tm_granule_owner(g), owner = tagged & ~TM_OWNER_BITS;
@@ -154,17 +155,21 @@ TM_INLINE enum tm_free_result tm_tcache_give_remote(void *p, struct tm_granule *
 	/* Empty heaps, of a thread without one or a busy one, have self 0 and no magazine's owner. */
 	if (owner == 0 || m->owner != owner || h->self == 0 || (tagged & TM_OWNER_TAINTED) != 0)
 		return TM_FREE_OTHER;
-	void *entry = (tagged & TM_OWNER_MEDIUM) != 0 ? tm_tcache_entry(p, g, TM_SPAN_MEDIUM)
-						      : tm_tcache_entry(p, g, TM_SPAN_SMALL);
-	if (TM_UNLIKELY(entry == NULL))
-		return TM_FREE_OTHER;
+	void *entry = NULL;
+	if (count == TM_COUNTED) {
+		entry = (tagged & TM_OWNER_MEDIUM) != 0 ? tm_tcache_entry(p, g, TM_SPAN_MEDIUM)
+							: tm_tcache_entry(p, g, TM_SPAN_SMALL);
+		if (TM_UNLIKELY(entry == NULL))
+			return TM_FREE_OTHER;
+	}
 	tm_tcache_enter(word);
 	/* a signal handler that ran since the look at the magazine may have handed it over */
 	if (TM_UNLIKELY(m->owner != owner)) {
 		tm_tcache_leave(word);
 		return TM_FREE_OTHER;
 	}
-	tm_tcache_mark_free(p, entry);
+	if (count == TM_COUNTED)
+		tm_tcache_mark_free(p, entry);
 	if (TM_UNLIKELY(tm_remote_collect(m, p, g->charge)))
 		tm_remote_hand_over(m);
 	tm_tcache_leave(word);
