@@ -195,3 +195,29 @@ void *tm_large_resize(void *p, struct tm_granule *g, size_t bytes)
 		to = carry_to_grow(p, g, bytes);
 	return to ? to : copy_to_large(p, g, bytes);
 }
+
+const char *tm_large_check(void)
+{
+	size_t granules = __atomic_load_n(&tm_zone.len, __ATOMIC_ACQUIRE) >> TM_GRANULE_SHIFT;
+
+	for (size_t i = 0; i < granules; i++) {
+		const struct tm_granule *g = &tm_zone.granules[i];
+		size_t end;
+
+		if (tm_granule_owner(g) != TM_OWNER_LARGE)
+			continue;
+		if (g->large.page / TM_GRANULE_PAGES != i)
+			return "large: a block's words stand in the granule where it begins";
+		if (g->large.pages < LEAST_PAGES || tm_large_usable(g) < g->large.requested)
+			return "large: a block is long enough";
+		if (g->large.part != tm_zone_unit(g->large.page)->part ||
+		    (g->large.range != NULL) != (g->large.part == TM_PART_GROW))
+			return "large: a block lies in its part";
+		end = (g->large.page + g->large.pages - 1) / TM_GRANULE_PAGES;
+		for (size_t k = i + 1; k < end; k++)
+			if (k >= granules ||
+			    tm_granule_owner(&tm_zone.granules[k]) != TM_OWNER_NONE)
+				return "large: nobody owns what a block covers";
+	}
+	return NULL;
+}

@@ -32,6 +32,9 @@ int tm_large_free(void *p, struct tm_granule *g);
  */
 void *tm_large_resize(void *p, struct tm_granule *g, size_t bytes);
 
+/* Walks all blocks, which nobody may change meanwhile; NULL, or the invariant that is broken. */
+const char *tm_large_check(void);
+
 TM_INLINE size_t tm_large_usable(const struct tm_granule *g)
 {
 	return (size_t)g->large.pages << TM_PAGE_SHIFT;

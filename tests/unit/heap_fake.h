@@ -140,6 +140,8 @@ static TM_UNUSED void heap_check(void)
 			broken = tm_extent_check((enum tm_part)i);
 	if (!broken)
 		broken = tm_grow_check();
+	if (!broken)
+		broken = tm_large_check();
 	cr_assert(broken == NULL, "%s", broken);
 }
 
