@@ -187,6 +187,22 @@ static int put_text(struct run *run, struct yi_detok *detok, uint32_t id)
 	return 0;
 }
 
+static uint64_t minor_faults(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return (uint64_t)usage.ru_minflt;
+}
+
+/* The second half of the answer counts as warm. */
+static void count_warm(struct run *run, uint32_t n)
+{
+	if (n == run->options.n / 2)
+		run->stats.warm_faults = minor_faults();
+	run->stats.warm_tokens += n >= run->options.n / 2;
+}
+
 static int generate(struct run *run, const float *logits)
 {
 	struct yi_detok detok = {0};
@@ -219,6 +235,7 @@ static int generate(struct run *run, const float *logits)
 			break;
 		if (n == run->options.n / 2)
 			yi_tiers_sample(&run->stats.tiers);
+		count_warm(run, n);
 		cpu = yi_stats_cpu_s();
 		error = eval(run, &id, 1);
 		if (error)
@@ -227,6 +244,8 @@ static int generate(struct run *run, const float *logits)
 		logits = run->logits;
 	}
 	run->stats.decode_s = yi_stats_now_s() - start;
+	if (run->stats.warm_tokens)
+		run->stats.warm_faults = minor_faults() - run->stats.warm_faults;
 	fwrite(rest, 1, yi_detok_end(&detok, rest), stdout);
 	if (fputc('\n', stdout) == EOF || fflush(stdout))
 		return yi_error_set(&run->error, YI_EXIT_TROUBLE, -EIO,
@@ -374,10 +393,7 @@ static int prepare(struct run *run)
 
 static void count_run(struct run *run)
 {
-	struct rusage usage;
-
-	getrusage(RUSAGE_SELF, &usage);
-	run->stats.start_faults = (uint64_t)usage.ru_minflt;
+	run->stats.start_faults = minor_faults();
 	run->stats.kv_bytes_per_token =
 		yi_kv_bytes_per_token(&run->model->hp, run->options.kv_type);
 	run->stats.weight_bytes = run->model->weight_bytes;

@@ -148,10 +148,13 @@ int yi_stats_write(struct yi_stats *stats, const char *path, void (*more)(FILE *
 	write_quantiles(out, "token_cpu_ms", &stats->token_cpu_ms);
 	fprintf(out,
 		"  \"peak_rss_bytes\": %llu,\n  \"peak_vsz_bytes\": %llu,\n"
-		"  \"minor_faults\": %ld,\n  \"major_faults\": %ld,\n  \"cpu_s\": %.3f,\n",
+		"  \"minor_faults\": %ld,\n  \"major_faults\": %ld,\n  \"cpu_s\": %.3f,\n"
+		"  \"start_minor_faults\": %llu,\n  \"warm_tokens\": %llu,\n"
+		"  \"warm_minor_faults\": %llu,\n",
 		(unsigned long long)status_bytes("VmHWM"),
 		(unsigned long long)status_bytes("VmPeak"), usage.ru_minflt, usage.ru_majflt,
-		cpu_s(&usage));
+		cpu_s(&usage), (unsigned long long)stats->start_faults,
+		(unsigned long long)stats->warm_tokens, (unsigned long long)stats->warm_faults);
 	fprintf(out,
 		"  \"sessions\": {\"started\": %llu, \"finished\": %llu, \"failed\": %llu},\n"
 		"  \"kv_bytes_per_token\": %llu,\n  \"weight_bytes\": %llu,\n"

@@ -30,6 +30,7 @@ struct yi_stats {
 	uint64_t weight_bytes, mapped_bytes; /* parameters; of them mapped, not allocated */
 	uint64_t steps;                      /* evaluations */
 	uint64_t start_faults;               /* minor faults before the first evaluation */
+	uint64_t warm_tokens, warm_faults; /* decoding steps after warm-up, minor faults in them */
 	struct yi_tiers tiers;
 };
 
