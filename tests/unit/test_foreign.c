@@ -48,6 +48,7 @@ Test(foreign, large_blocks_of_libc_go_back)
 	void *aligned = NULL;
 
 	need_plain_libc();
+	mallopt(M_MMAP_THRESHOLD, 100000);
 	for (size_t bytes = 200000; bytes < 64 << 20; bytes *= 3)
 		is_known(malloc(bytes));
 	for (size_t align = 32; align <= 1 << 20; align *= 2) {
@@ -97,6 +98,7 @@ Test(foreign, realloc_moves_a_block_of_libc_to_us)
 	char *p, *q;
 
 	need_plain_libc();
+	mallopt(M_MMAP_THRESHOLD, 100000);
 	p = malloc(1 << 20);
 	memset(p, 7, 1 << 20);
 	q = tm_foreign_realloc(p, 3 << 20);
@@ -117,6 +119,7 @@ Test(foreign, mistakes_are_counted_and_ignored)
 	char *block;
 
 	need_plain_libc();
+	mallopt(M_MMAP_THRESHOLD, 100000);
 	block = malloc(1 << 20);
 	is_mistake(global + 16);
 	is_mistake(local + 16);
