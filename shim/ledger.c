@@ -227,12 +227,19 @@ static int create_file(const char *directory, uint32_t pid, uint64_t start_time)
 	return rc;
 }
 
-/* The kernel's list of mappings, as far as it names files. */
+/* The kernel's list of mappings. A program with few of them takes little of the file. */
 static void write_modules(void)
 {
 	char *text = (char *)ledger.header + TM_LEDGER_MODULES_AT;
-	long n = tm_proc_read("/proc/self/maps", text, TM_LEDGER_MODULES_BYTES - 1);
+	long n = 0;
 
+	for (size_t room = (size_t)32 << 10; room <= TM_LEDGER_MODULES_BYTES; room *= 2) {
+		if (tm_mem_populate_write(text, room) != 0)
+			break;
+		n = tm_proc_read("/proc/self/maps", text, room);
+		if (n < (long)room - 1)
+			break;
+	}
 	__atomic_store_n(&ledger.header->module_bytes, n < 0 ? 0 : (uint32_t)n, __ATOMIC_RELEASE);
 }
 
@@ -272,7 +279,7 @@ static int map_all(int fd)
 	if (rc == 0) {
 		long p = tm_sys_mmap(NULL, header_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-		rc = tm_sys_is_error(p) ? (int)p : tm_mem_populate_write((void *)p, header_bytes);
+		rc = tm_sys_is_error(p) ? (int)p : tm_mem_populate_write((void *)p, TM_PAGE_BYTES);
 		if (rc == 0)
 			ledger.header = (struct tm_ledger_header *)p;
 		n++;

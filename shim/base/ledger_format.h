@@ -18,7 +18,7 @@
 
 /* Areas of the file, bytes from its start. */
 #define TM_LEDGER_MODULES_AT ((uint64_t)64 << 10) /* text: lines of /proc/PID/maps, files only */
-#define TM_LEDGER_MODULES_BYTES ((uint64_t)448 << 10)
+#define TM_LEDGER_MODULES_BYTES ((uint64_t)512 << 10)
 #define TM_LEDGER_ROWS_AT ((uint64_t)1 << 30) /* a stride for each heap: rows by number */
 #define TM_LEDGER_ROWS_STRIDE ((uint64_t)128 << 10)
 #define TM_LEDGER_HEAPS 8192u
