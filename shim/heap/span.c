@@ -157,7 +157,8 @@ static uint16_t translate(struct tm_heap *from, struct tm_heap *to, uint16_t id)
 	const struct tm_row *row = tm_account_row((uintptr_t)from, id & ~15u);
 	uint64_t key;
 
-	if (id == TM_ENTRY_FREE || id < 16) /* no row: not even to be read, its page may not exist */
+	if (id == TM_ENTRY_FREE ||
+	    id < 16) /* no row: not even to be read, its page may not exist */
 		return id;
 	key = row->key;
 	if (row->height != 0)

@@ -10,7 +10,7 @@
 
 enum { DONTFORK, WIPEONFORK, DONTDUMP, RANDOM, LOCK, READ_ONLY, ADVICES };
 static const char *const name[] = {"MADV_DONTFORK", "MADV_WIPEONFORK", "MADV_DONTDUMP",
-				   "MADV_RANDOM",   "mlock",	       "mprotect"};
+				   "MADV_RANDOM",   "mlock",           "mprotect"};
 static const char *const flag[] = {" dc", " wf", " dd", " rr", " lo", ""};
 
 static void advise(int advice, unsigned char *p, size_t bytes)

@@ -23,8 +23,8 @@ static void one_alignment(size_t align)
 		void *p = NULL;
 		size_t size = sizes[i / 3];
 		int rc = posix_memalign(&p, align, size);
-		claim(rc == 0 && p && (uintptr_t)p % align == 0, "align %zu, size %zu: %d, %p", align,
-		      size, rc, p);
+		claim(rc == 0 && p && (uintptr_t)p % align == 0, "align %zu, size %zu: %d, %p",
+		      align, size, rc, p);
 		if (!p)
 			continue;
 		block[n++] = (struct block){p, size};
@@ -60,6 +60,7 @@ int main(void)
 			free(p[i]);
 	}
 	long grown = claim_status_kib("VmSize:") - before;
-	claim(grown < 65536 + 4096, "300 rounds of three aligned 2 MiB blocks: %ld KiB more", grown);
+	claim(grown < 65536 + 4096, "300 rounds of three aligned 2 MiB blocks: %ld KiB more",
+	      grown);
 	return claim_end();
 }

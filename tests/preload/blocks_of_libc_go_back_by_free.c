@@ -78,7 +78,8 @@ static void files(void)
 
 static void names(void)
 {
-	struct addrinfo *info = NULL, hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
+	struct addrinfo *info = NULL,
+			hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
 
 	claim(getaddrinfo("127.0.0.1", "80", &hints, &info) == 0, "getaddrinfo");
 	freeaddrinfo(info);

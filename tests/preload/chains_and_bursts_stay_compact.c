@@ -101,7 +101,8 @@ static size_t switched(void)
 		unsigned seed = (unsigned)round % 2 + 1;
 		alive = 0;
 		for (int i = 0; i < BLOCKS; i++) {
-			size_t size = round % 2 ? draw(&seed, 100000) + 1 : draw(&seed, 20) * 5000 + 100;
+			size_t size =
+				round % 2 ? draw(&seed, 100000) + 1 : draw(&seed, 20) * 5000 + 100;
 			block[i] = filled(size);
 			alive += size;
 		}
@@ -143,7 +144,11 @@ static size_t killed(void)
 static const struct {
 	const char *name;
 	size_t (*run)(void);
-} patterns[] = {{"chain", chain}, {"aligned", aligned}, {"bursts", bursts}, {"switch", switched}, {"killed", killed}};
+} patterns[] = {{"chain", chain},
+		{"aligned", aligned},
+		{"bursts", bursts},
+		{"switch", switched},
+		{"killed", killed}};
 
 int main(int argc, char **argv)
 {
@@ -152,14 +157,16 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns); i++) {
 		if (argc == 1) {
 			int status = claim_again(claim_preload(), patterns[i].name, &out, 60);
-			claim(status == 0, "%s: status %d, %.300s", patterns[i].name, status, out.text);
+			claim(status == 0, "%s: status %d, %.300s", patterns[i].name, status,
+			      out.text);
 		} else if (strcmp(argv[1], patterns[i].name) == 0) {
 			long base = claim_status_kib("VmRSS:");
 			size_t alive = patterns[i].run();
 			malloc_trim(0);
 			long held = claim_status_kib("VmRSS:") - base;
-			claim(held < (long)(alive / 1024) * 5 / 4 + 8192, "%s: %ld KiB held for %zu alive",
-			      patterns[i].name, held, alive / 1024);
+			claim(held < (long)(alive / 1024) * 5 / 4 + 8192,
+			      "%s: %ld KiB held for %zu alive", patterns[i].name, held,
+			      alive / 1024);
 		}
 	}
 	return claim_end();

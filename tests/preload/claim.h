@@ -30,7 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CLAIM_SKIP 77    /* cannot run here */
+#define CLAIM_SKIP 77     /* cannot run here */
 #define CLAIM_TIMEOUT 124 /* status of a command that hung */
 
 static int claim_failures;
@@ -137,8 +137,8 @@ static int claim_status(pid_t child, int fd, struct claim_output *out, int secon
 		if (poll(&ready, 1, 20) > 0 && (ready.revents & POLLIN)) {
 			char scrap[4096];
 			size_t room = out ? sizeof(out->text) - 1 - out->length : 0;
-			ssize_t got = room ? read(fd, out->text + out->length, room) :
-					     read(fd, scrap, sizeof(scrap));
+			ssize_t got = room ? read(fd, out->text + out->length, room)
+					   : read(fd, scrap, sizeof(scrap));
 			if (room && got > 0)
 				out->length += (size_t)got;
 		} else if (ready.revents) {

@@ -13,8 +13,8 @@ static void run_real(const char *list, char *program)
 	int status = claim_run(list, argv, &out, 30);
 
 	if (status != 127)
-		claim(status == 0 && out.length > 10, "%s under '%s': %d, %.200s", program, list, status,
-		      out.text);
+		claim(status == 0 && out.length > 10, "%s under '%s': %d, %.200s", program, list,
+		      status, out.text);
 }
 
 int main(int argc, char **argv)

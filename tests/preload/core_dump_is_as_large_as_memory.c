@@ -36,9 +36,8 @@ static size_t count_markers(const char *path)
 
 	for (ssize_t n; (n = read(fd, buf + keep, 1 << 20)) > 0;) {
 		size_t len = keep + (size_t)n;
-		for (char *p = buf; (p = memmem(p, len - (size_t)(p - buf), marker,
-						sizeof(marker))) != NULL;
-		     p++)
+		for (char *p = buf;
+		     (p = memmem(p, len - (size_t)(p - buf), marker, sizeof(marker))) != NULL; p++)
 			found++;
 		keep = len < sizeof(marker) - 1 ? len : sizeof(marker) - 1;
 		memmove(buf, buf + len - keep, keep);

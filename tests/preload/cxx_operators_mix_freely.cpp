@@ -35,13 +35,18 @@ static const maker makers[] = {
 	{"new", [](size_t n, size_t) { return ::operator new(n); }, false},
 	{"new[]", [](size_t n, size_t) { return ::operator new[](n); }, false},
 	{"new nothrow", [](size_t n, size_t) { return ::operator new(n, std::nothrow); }, false},
-	{"new[] nothrow", [](size_t n, size_t) { return ::operator new[](n, std::nothrow); }, false},
-	{"new aligned", [](size_t n, size_t a) { return ::operator new(n, std::align_val_t(a)); }, true},
-	{"new[] aligned", [](size_t n, size_t a) { return ::operator new[](n, std::align_val_t(a)); }, true},
+	{"new[] nothrow", [](size_t n, size_t) { return ::operator new[](n, std::nothrow); },
+	 false},
+	{"new aligned", [](size_t n, size_t a) { return ::operator new(n, std::align_val_t(a)); },
+	 true},
+	{"new[] aligned",
+	 [](size_t n, size_t a) { return ::operator new[](n, std::align_val_t(a)); }, true},
 	{"new aligned nothrow",
-	 [](size_t n, size_t a) { return ::operator new(n, std::align_val_t(a), std::nothrow); }, true},
+	 [](size_t n, size_t a) { return ::operator new(n, std::align_val_t(a), std::nothrow); },
+	 true},
 	{"new[] aligned nothrow",
-	 [](size_t n, size_t a) { return ::operator new[](n, std::align_val_t(a), std::nothrow); }, true},
+	 [](size_t n, size_t a) { return ::operator new[](n, std::align_val_t(a), std::nothrow); },
+	 true},
 	{"malloc", [](size_t n, size_t) { return std::malloc(n); }, false},
 	{"aligned_alloc", [](size_t n, size_t a) { return std::aligned_alloc(a, n); }, true},
 };
@@ -58,7 +63,8 @@ static const taker takers[] = {
 	{"delete[] nothrow", [](void *p, size_t, size_t) { ::operator delete[](p, std::nothrow); }},
 	{"delete sized", [](void *p, size_t n, size_t) { ::operator delete(p, n); }},
 	{"delete[] sized", [](void *p, size_t n, size_t) { ::operator delete[](p, n); }},
-	{"delete aligned", [](void *p, size_t, size_t a) { ::operator delete(p, std::align_val_t(a)); }},
+	{"delete aligned",
+	 [](void *p, size_t, size_t a) { ::operator delete(p, std::align_val_t(a)); }},
 	{"delete[] aligned",
 	 [](void *p, size_t, size_t a) { ::operator delete[](p, std::align_val_t(a)); }},
 	{"delete sized aligned",
@@ -66,13 +72,20 @@ static const taker takers[] = {
 	{"delete[] sized aligned",
 	 [](void *p, size_t n, size_t a) { ::operator delete[](p, n, std::align_val_t(a)); }},
 	{"delete aligned nothrow",
-	 [](void *p, size_t, size_t a) { ::operator delete(p, std::align_val_t(a), std::nothrow); }},
+	 [](void *p, size_t, size_t a) {
+		 ::operator delete(p, std::align_val_t(a), std::nothrow);
+	 }},
 	{"delete[] aligned nothrow",
-	 [](void *p, size_t, size_t a) { ::operator delete[](p, std::align_val_t(a), std::nothrow); }},
-	{"delete of a wrong size", [](void *p, size_t n, size_t) { ::operator delete(p, n * 9 + 1); }},
-	{"delete of a smaller size", [](void *p, size_t n, size_t) { ::operator delete[](p, n / 3); }},
+	 [](void *p, size_t, size_t a) {
+		 ::operator delete[](p, std::align_val_t(a), std::nothrow);
+	 }},
+	{"delete of a wrong size",
+	 [](void *p, size_t n, size_t) { ::operator delete(p, n * 9 + 1); }},
+	{"delete of a smaller size",
+	 [](void *p, size_t n, size_t) { ::operator delete[](p, n / 3); }},
 	{"free", [](void *p, size_t, size_t) { std::free(p); }},
-	{"realloc and free", [](void *p, size_t n, size_t) { std::free(std::realloc(p, n + 999)); }},
+	{"realloc and free",
+	 [](void *p, size_t n, size_t) { std::free(std::realloc(p, n + 999)); }},
 };
 
 static void pair(const maker &m, const taker &t, size_t size, size_t align)
@@ -81,8 +94,8 @@ static void pair(const maker &m, const taker &t, size_t size, size_t align)
 	size_t wanted = m.aligned && align > 16 ? align : 16;
 
 	claim(p, "%s(%zu) gave NULL", m.name, size);
-	claim(reinterpret_cast<uintptr_t>(p) % wanted == 0, "%s(%zu, align %zu) = %p", m.name, size, align,
-	      static_cast<void *>(p));
+	claim(reinterpret_cast<uintptr_t>(p) % wanted == 0, "%s(%zu, align %zu) = %p", m.name, size,
+	      align, static_cast<void *>(p));
 	std::memset(p, 0x77, size);
 	errno = 77;
 	t.take(p, size, align);
@@ -109,11 +122,13 @@ int main()
 		if (std::strcmp(t.name, "realloc and free") != 0)
 			t.take(nullptr, 10, 64);
 	for (int i = 0; i < 10000; i++) {
-		base *volatile p = new derived; /* log 35: no virtual destructor, the size is the base's */
+		base *volatile p =
+			new derived; /* log 35: no virtual destructor, the size is the base's */
 		::operator delete(static_cast<void *>(p), sizeof(base));
 	}
 	auto c23_sized = symbol<void (*)(void *, size_t)>(claim_ours() ? "free_sized" : "free");
-	auto c23_aligned = symbol<void (*)(void *, size_t, size_t)>(claim_ours() ? "free_aligned_sized" : "free");
+	auto c23_aligned = symbol<void (*)(void *, size_t, size_t)>(
+		claim_ours() ? "free_aligned_sized" : "free");
 	for (size_t size : sizes) {
 		c23_sized(std::malloc(size), size);
 		c23_aligned(std::aligned_alloc(64, size), 64, size);

@@ -35,7 +35,8 @@ int main(void)
 		memset(q, i, size);
 		if (i % 3 == 0) {
 			char *r = realloc(q, size * 2);
-			claim(r && r[0] == (char)i && r[size - 1] == (char)i, "realloc of libc's block");
+			claim(r && r[0] == (char)i && r[size - 1] == (char)i,
+			      "realloc of libc's block");
 			q = r;
 		}
 		free(q);

@@ -67,9 +67,9 @@ int main(void)
 		unlink(path);
 		if (!h)
 			break;
-		void *found[6] = {symbol(h, "plugin_malloc"), symbol(h, "plugin_strdup"),
+		void *found[6] = {symbol(h, "plugin_malloc"),   symbol(h, "plugin_strdup"),
 				  symbol(h, "plugin_asprintf"), symbol(h, "plugin_getline"),
-				  symbol(h, "plugin_free"), symbol(h, "plugin_realloc")};
+				  symbol(h, "plugin_free"),     symbol(h, "plugin_realloc")};
 		struct plugin p;
 		memcpy(&p, found, sizeof(p));
 		cross(&p);

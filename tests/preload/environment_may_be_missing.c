@@ -30,8 +30,14 @@ int main(int argc, char **argv)
 	}
 	snprintf(list, sizeof(list), "LD_PRELOAD=%s", claim_preload());
 	snprintf(self, sizeof(self), "%s", claim_beside(strrchr(argv[0], '/') + 1));
-	char *only[] = {list, NULL}, *odd[] = {(char[]){"="}, (char[]){""}, (char[]){"TIERMALLOC"},
-		(char[]){"TIERMALLOC_CONF="}, (char[]){"TIERMALLOC="}, (char[]){"=x=y"}, list, NULL};
+	char *only[] = {list, NULL}, *odd[] = {(char[]){"="},
+					       (char[]){""},
+					       (char[]){"TIERMALLOC"},
+					       (char[]){"TIERMALLOC_CONF="},
+					       (char[]){"TIERMALLOC="},
+					       (char[]){"=x=y"},
+					       list,
+					       NULL};
 	char *none[] = {NULL};
 	char *truth[] = {(char[]){"/bin/true"}, NULL};
 	char *child[] = {self, (char[]){"child"}, NULL}, *bare[] = {self, (char[]){""}, NULL};

@@ -10,12 +10,35 @@
 #include <malloc.h>
 
 enum kind {
-	KIND_ALLOC, KIND_FREE, KIND_CALLOC, KIND_REALLOC, KIND_REALLOCARRAY, KIND_ALIGNED, KIND_POSIX,
-	KIND_FREE_SIZED, KIND_FREE_ALIGNED_SIZED, KIND_USABLE, KIND_TRIM, KIND_MALLOPT, KIND_MALLINFO,
-	KIND_MALLINFO2, KIND_MALLOC_INFO, KIND_MALLOC_STATS, KIND_NEW, KIND_NEW_NOTHROW,
-	KIND_NEW_ALIGNED, KIND_NEW_ALIGNED_NOTHROW, KIND_DELETE_NOTHROW, KIND_DELETE_ALIGNED,
-	KIND_DELETE_SIZED_ALIGNED, KIND_DELETE_ALIGNED_NOTHROW, KIND_DLOPEN, KIND_DLSYM, KIND_START,
-	KIND_EXIT, KIND_OTHER
+	KIND_ALLOC,
+	KIND_FREE,
+	KIND_CALLOC,
+	KIND_REALLOC,
+	KIND_REALLOCARRAY,
+	KIND_ALIGNED,
+	KIND_POSIX,
+	KIND_FREE_SIZED,
+	KIND_FREE_ALIGNED_SIZED,
+	KIND_USABLE,
+	KIND_TRIM,
+	KIND_MALLOPT,
+	KIND_MALLINFO,
+	KIND_MALLINFO2,
+	KIND_MALLOC_INFO,
+	KIND_MALLOC_STATS,
+	KIND_NEW,
+	KIND_NEW_NOTHROW,
+	KIND_NEW_ALIGNED,
+	KIND_NEW_ALIGNED_NOTHROW,
+	KIND_DELETE_NOTHROW,
+	KIND_DELETE_ALIGNED,
+	KIND_DELETE_SIZED_ALIGNED,
+	KIND_DELETE_ALIGNED_NOTHROW,
+	KIND_DLOPEN,
+	KIND_DLSYM,
+	KIND_START,
+	KIND_EXIT,
+	KIND_OTHER
 };
 
 static const struct row {
@@ -42,32 +65,21 @@ static void *make(size_t row, size_t size, size_t align, size_t *ret_align)
 
 	*ret_align = 16;
 	switch ((int)rows[row].kind) {
-	case KIND_ALLOC:
-		return function[row](size, 0, 0);
-	case KIND_CALLOC:
-		return function[row](1, size, 0);
-	case KIND_REALLOC:
-		return function[row](0, size, 0);
-	case KIND_REALLOCARRAY:
-		return function[row](0, size, 1);
-	case KIND_ALIGNED:
-		*ret_align = align;
-		return function[row](align, size, 0);
+	case KIND_ALLOC: return function[row](size, 0, 0);
+	case KIND_CALLOC: return function[row](1, size, 0);
+	case KIND_REALLOC: return function[row](0, size, 0);
+	case KIND_REALLOCARRAY: return function[row](0, size, 1);
+	case KIND_ALIGNED: *ret_align = align; return function[row](align, size, 0);
 	case KIND_POSIX:
 		*ret_align = align;
 		return (int)(uintptr_t)function[row]((uintptr_t)&p, align, size) == 0 ? p : NULL;
-	case KIND_NEW:
-		return function[row](size, 0, 0);
-	case KIND_NEW_NOTHROW:
-		return function[row](size, (uintptr_t)&p, 0);
-	case KIND_NEW_ALIGNED:
-		*ret_align = align;
-		return function[row](size, align, 0);
+	case KIND_NEW: return function[row](size, 0, 0);
+	case KIND_NEW_NOTHROW: return function[row](size, (uintptr_t)&p, 0);
+	case KIND_NEW_ALIGNED: *ret_align = align; return function[row](size, align, 0);
 	case KIND_NEW_ALIGNED_NOTHROW:
 		*ret_align = align;
 		return function[row](size, align, (uintptr_t)&p);
-	default:
-		return NULL;
+	default: return NULL;
 	}
 }
 
@@ -82,29 +94,15 @@ static bool take(size_t row, void *p, size_t size, size_t align)
 	uintptr_t at = (uintptr_t)p;
 
 	switch ((int)rows[row].kind) {
-	case KIND_FREE:
-		function[row](at, 0, 0);
-		return true;
-	case KIND_FREE_SIZED:
-		function[row](at, size, 0);
-		return true;
-	case KIND_FREE_ALIGNED_SIZED:
-		function[row](at, align, size);
-		return true;
+	case KIND_FREE: function[row](at, 0, 0); return true;
+	case KIND_FREE_SIZED: function[row](at, size, 0); return true;
+	case KIND_FREE_ALIGNED_SIZED: function[row](at, align, size); return true;
 	case KIND_DELETE_NOTHROW:
-	case KIND_DELETE_ALIGNED:
-		function[row](at, align, 0);
-		return true;
-	case KIND_DELETE_SIZED_ALIGNED:
-		function[row](at, size, align);
-		return true;
-	case KIND_DELETE_ALIGNED_NOTHROW:
-		function[row](at, align, at);
-		return true;
-	case KIND_REALLOC:
-		return !function[row](at, 0, 0);
-	default:
-		return false;
+	case KIND_DELETE_ALIGNED: function[row](at, align, 0); return true;
+	case KIND_DELETE_SIZED_ALIGNED: function[row](at, size, align); return true;
+	case KIND_DELETE_ALIGNED_NOTHROW: function[row](at, align, at); return true;
+	case KIND_REALLOC: return !function[row](at, 0, 0);
+	default: return false;
 	}
 }
 
@@ -148,7 +146,8 @@ static void failures(void)
 {
 	for (size_t m = 0; m < ROWS; m++) {
 		size_t align;
-		if (!makes(rows[m].kind) || rows[m].kind == KIND_NEW || rows[m].kind == KIND_NEW_ALIGNED)
+		if (!makes(rows[m].kind) || rows[m].kind == KIND_NEW ||
+		    rows[m].kind == KIND_NEW_ALIGNED)
 			continue; /* these throw */
 		for (size_t size = PTRDIFF_MAX; size > 1; size += size / 2 + 1) {
 			errno = 0;

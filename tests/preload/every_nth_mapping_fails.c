@@ -41,7 +41,8 @@ struct block {
 static void check(const struct block *b)
 {
 	for (size_t i = 0; b->at && i < b->size; i += b->size < 5000 ? 97 : 4001)
-		claim(b->at[i] == b->tag, "byte %zu of %zu: %d, not %d", i, b->size, b->at[i], b->tag);
+		claim(b->at[i] == b->tag, "byte %zu of %zu: %d, not %d", i, b->size, b->at[i],
+		      b->tag);
 }
 
 static void fill(struct block *b, void *p, size_t size, unsigned salt)
@@ -60,9 +61,9 @@ static void *work(void *which)
 	for (unsigned step = 0; step < 6000; step++) {
 		seed = seed * 1103515245 + 12345;
 		struct block *b = &block[(seed >> 8) % BLOCKS];
-		size_t size = (seed >> 16) % 50 == 0 ? (seed >> 4) % (3 << 20) + 1 :
-			      (seed >> 16) % 5 == 0  ? (seed >> 4) % 100000 + 1 :
-						       (seed >> 4) % 2000 + 1;
+		size_t size = (seed >> 16) % 50 == 0  ? (seed >> 4) % (3 << 20) + 1
+			      : (seed >> 16) % 5 == 0 ? (seed >> 4) % 100000 + 1
+						      : (seed >> 4) % 2000 + 1;
 		check(b);
 		if (b->at && step % 3 == 0) {
 			void *p = tried(realloc(b->at, size));
@@ -81,7 +82,8 @@ static void *work(void *which)
 				claim(p[i] == 0, "calloc: byte %zu of %zu is %d", i, size, p[i]);
 			fill(b, p, size, seed >> 20);
 		} else {
-			fill(b, tried(step % 7 ? malloc(size) : memalign(4096, size)), size, seed >> 20);
+			fill(b, tried(step % 7 ? malloc(size) : memalign(4096, size)), size,
+			     seed >> 20);
 		}
 		if (step % 500 == 499)
 			malloc_trim(0);
@@ -97,12 +99,13 @@ static void *work(void *which)
 static int listen_to_kernel(void)
 {
 	static const int calls[] = {SYS_mmap, SYS_mremap, SYS_mprotect, SYS_munmap, SYS_madvise};
-	struct sock_filter code[16] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+	struct sock_filter code[16] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
 	unsigned short n = 1;
 
 	for (unsigned i = 0; i < 5; i++)
-		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i],
-							 (unsigned char)(5 - i), 0);
+		code[n++] = (struct sock_filter)BPF_JUMP(
+			BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i], (unsigned char)(5 - i), 0);
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF);
 	struct sock_fprog program = {n, code};
@@ -117,7 +120,9 @@ static void send_fd(int socket, int fd)
 {
 	char data = 'x', control[CMSG_SPACE(sizeof(int))] = {0};
 	struct iovec part = {&data, 1};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control,
+	struct msghdr message = {.msg_iov = &part,
+				 .msg_iovlen = 1,
+				 .msg_control = control,
 				 .msg_controllen = sizeof(control)};
 	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
 
@@ -132,7 +137,9 @@ static int receive_fd(int socket)
 {
 	char data, control[CMSG_SPACE(sizeof(int))];
 	struct iovec part = {&data, 1};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control,
+	struct msghdr message = {.msg_iov = &part,
+				 .msg_iovlen = 1,
+				 .msg_control = control,
 				 .msg_controllen = sizeof(control)};
 	int fd = -1;
 
@@ -226,8 +233,8 @@ int main(void)
 		}
 		if (WIFEXITED(status) && WEXITSTATUS(status) == CLAIM_SKIP)
 			return claim_skip("seccomp has no user notification here");
-		claim(WIFEXITED(status) && WEXITSTATUS(status) == 0, "every %u: status %#x", every[i],
-		      (unsigned)status);
+		claim(WIFEXITED(status) && WEXITSTATUS(status) == 0, "every %u: status %#x",
+		      every[i], (unsigned)status);
 	}
 	return claim_end();
 }

@@ -78,6 +78,7 @@ int main(void)
 		close(ends[0]);
 		close(ends[1]);
 	}
-	claim(!claim_ours() || (!hung && !crashed), "of 200 runs %d hung, %d crashed", hung, crashed);
+	claim(!claim_ours() || (!hung && !crashed), "of 200 runs %d hung, %d crashed", hung,
+	      crashed);
 	return claim_end();
 }

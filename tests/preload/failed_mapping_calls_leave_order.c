@@ -88,7 +88,7 @@ static size_t any_size(uint64_t *seed)
 {
 	unsigned kind = probe_random(seed) % 8;
 
-	return 512 + (kind < 5	 ? probe_random(seed) % 8000
+	return 512 + (kind < 5   ? probe_random(seed) % 8000
 		      : kind < 7 ? probe_random(seed) % 400000
 				 : probe_random(seed) % (6 * MIB));
 }

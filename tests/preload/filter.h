@@ -42,8 +42,8 @@ static inline int filter_install(const struct filter_rule *rule, size_t rules, u
 					 (sized || masked ? 1 : 0));
 		uint8_t left = (uint8_t)(skip - 1);
 
-		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
-							 (uint32_t)r.nr, 0, skip);
+		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)r.nr,
+							 0, skip);
 		if (sized) {
 			code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 								 FILTER_LOW(1));

@@ -21,8 +21,13 @@ int main(int argc, char **argv)
 	static struct claim_output out;
 	static char image[8192];
 	char list[3 * PATH_MAX];
-	Elf32_Ehdr head = {.e_type = ET_DYN, .e_machine = EM_386, .e_version = EV_CURRENT,
-		.e_ehsize = sizeof(head), .e_phentsize = sizeof(Elf32_Phdr), .e_phnum = 1, .e_phoff = sizeof(head)};
+	Elf32_Ehdr head = {.e_type = ET_DYN,
+			   .e_machine = EM_386,
+			   .e_version = EV_CURRENT,
+			   .e_ehsize = sizeof(head),
+			   .e_phentsize = sizeof(Elf32_Phdr),
+			   .e_phnum = 1,
+			   .e_phoff = sizeof(head)};
 
 	(void)argv;
 	if (argc > 1) {
@@ -47,8 +52,8 @@ int main(int argc, char **argv)
 			 mark ? claim_preload() : "", mark ? mark + 2 : "");
 		int status = claim_again(list, "child", &out, 20);
 		claim(status == 0, "'%s': %d, %.300s", list, status, out.text);
-		claim(strstr(out.text, mark && claim_ours() ? "with us" : "without us"), "'%s': %.300s",
-		      list, out.text);
+		claim(strstr(out.text, mark && claim_ours() ? "with us" : "without us"),
+		      "'%s': %.300s", list, out.text);
 	}
 	return claim_end();
 }

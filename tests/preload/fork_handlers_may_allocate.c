@@ -62,7 +62,8 @@ int main(int argc, char **argv)
 	for (int order = 0; order < 2; order++) {
 		snprintf(list, sizeof(list), "%s:%s", order ? lib : ours, order ? ours : lib);
 		setenv("LD_PRELOAD", list, 1);
-		probe_child_ok(probe_again(argv[0], "fork"), 60000, order ? "before us" : "after us");
+		probe_child_ok(probe_again(argv[0], "fork"), 60000,
+			       order ? "before us" : "after us");
 	}
 	return 0;
 }

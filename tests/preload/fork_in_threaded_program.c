@@ -19,7 +19,8 @@ static void *work(void *arg)
 
 	while (!stop) {
 		size_t i = probe_random(&seed) % KEPT;
-		size_t bytes = probe_random(&seed) % 64 == 0 ? 100000 : 1 + probe_random(&seed) % 3000;
+		size_t bytes =
+			probe_random(&seed) % 64 == 0 ? 100000 : 1 + probe_random(&seed) % 3000;
 		free(kept[i]);
 		kept[i] = malloc(bytes);
 		probe_require(kept[i] != NULL, "malloc(%zu) is NULL", bytes);
@@ -61,14 +62,16 @@ static void *write_statistics(void *arg)
 
 static void child(int round)
 {
-	uint64_t seed = (uint64_t)round + 1, end = probe_now_us() + (round % 100 == 0 ? 200000 : 500);
+	uint64_t seed = (uint64_t)round + 1,
+		 end = probe_now_us() + (round % 100 == 0 ? 200000 : 500);
 	pthread_t t;
 
 	probe_limit(10);
 	do {
 		size_t bytes = KIB + probe_random(&seed) % (63 * KIB);
 		unsigned char *p = calloc(1, bytes);
-		probe_require(p != NULL && probe_zero(p, bytes), "calloc(1, %zu) in a child", bytes);
+		probe_require(p != NULL && probe_zero(p, bytes), "calloc(1, %zu) in a child",
+			      bytes);
 		free(p);
 		probe_visit_allocator(seed);
 	} while (probe_now_us() < end);

@@ -43,7 +43,8 @@ int main(void)
 			probe_sleep_ms(50); /* the helper looks once more before it ends */
 			threads = probe_status(pid[i], "Threads");
 		}
-		probe_require(threads == 1, "child %d has %ld threads when all is done", i, threads);
+		probe_require(threads == 1, "child %d has %ld threads when all is done", i,
+			      threads);
 	}
 	close(end[1]);
 	for (int i = 0; i < CHILDREN; i++)

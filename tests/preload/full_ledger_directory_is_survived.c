@@ -90,7 +90,8 @@ static void prepare(const char *mode)
 
 int main(int argc, char **argv)
 {
-	static const char *const modes[] = {"tiny", "filling", "garbage", "open", "link", "missing"};
+	static const char *const modes[] = {"tiny", "filling", "garbage",
+					    "open", "link",    "missing"};
 	char mode[32];
 
 	if (argc > 1) {

@@ -22,9 +22,10 @@ struct family {
 static void through(void *handle, const char *which)
 {
 	struct family f;
-	void *found[] = {dlsym(handle, "free"),	  dlsym(handle, "malloc"), dlsym(handle, "realloc"),
-			 dlsym(handle, "calloc"), dlsym(handle, "strdup"),
-			 dlsym(handle, "malloc_usable_size"), dlsym(handle, "malloc_trim")};
+	void *found[] = {dlsym(handle, "free"),       dlsym(handle, "malloc"),
+			 dlsym(handle, "realloc"),    dlsym(handle, "calloc"),
+			 dlsym(handle, "strdup"),     dlsym(handle, "malloc_usable_size"),
+			 dlsym(handle, "malloc_trim")};
 
 	for (size_t i = 0; i < sizeof(found) / sizeof(*found); i++)
 		claim(found[i], "%s: symbol %zu", which, i);
@@ -51,13 +52,15 @@ static void through(void *handle, const char *which)
 	long before = claim_status_kib("VmRSS:");
 	int gave = f.trim(0);
 	long after = claim_status_kib("VmRSS:");
-	claim(gave == 1 || before < 20000, "%s: malloc_trim gave nothing of %ld KiB", which, before);
+	claim(gave == 1 || before < 20000, "%s: malloc_trim gave nothing of %ld KiB", which,
+	      before);
 	claim(after < 20000, "%s: %ld KiB before the trim, %ld after", which, before, after);
 }
 
 int main(void)
 {
-	void *fresh = dlopen("libc.so.6", RTLD_NOW), *noload = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
+	void *fresh = dlopen("libc.so.6", RTLD_NOW),
+	     *noload = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
 
 	claim(fresh && noload, "no handle of libc");
 	if (claim_end())

@@ -43,7 +43,8 @@ static void churn(const char *mode)
 		block[i] = NULL;
 		bytes[i] = 0;
 		if (live < LIVE) {
-			bytes[i] = probe_random(&seed) % 50 ? 16 + probe_random(&seed) % 1000 : 40000;
+			bytes[i] =
+				probe_random(&seed) % 50 ? 16 + probe_random(&seed) % 1000 : 40000;
 			block[i] = malloc(bytes[i]);
 			memset(block[i], 1, bytes[i]);
 			live += bytes[i];
@@ -66,8 +67,8 @@ int main(void)
 		if (always && (chosen == NULL || access(setting, W_OK) != 0))
 			break;
 		if (always) {
-			snprintf(original, sizeof(original), "%.*s",
-				 (int)strcspn(chosen + 1, "]"), chosen + 1);
+			snprintf(original, sizeof(original), "%.*s", (int)strcspn(chosen + 1, "]"),
+				 chosen + 1);
 			set("always");
 		}
 		pid_t pid = fork();

@@ -12,8 +12,9 @@
 
 int main(void)
 {
-	static const size_t sizes[] = {(size_t)1 << 47, (size_t)1 << 48, (size_t)1 << 62, PTRDIFF_MAX - 4096,
-		PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1, SIZE_MAX - 4096, SIZE_MAX - 1, SIZE_MAX};
+	static const size_t sizes[] = {(size_t)1 << 47,    (size_t)1 << 48, (size_t)1 << 62,
+				       PTRDIFF_MAX - 4096, PTRDIFF_MAX,     (size_t)PTRDIFF_MAX + 1,
+				       SIZE_MAX - 4096,    SIZE_MAX - 1,    SIZE_MAX};
 	char *kept = strdup("kept"), *again;
 	struct timespec start, end;
 	long before = claim_status_kib("VmSize:");
@@ -29,7 +30,8 @@ int main(void)
 				int error;
 			} tried[9];
 			int n = 0;
-#define TRY(call) (errno = 0, tried[n].name = #call, tried[n].got = (call), tried[n++].error = errno)
+#define TRY(call)                                                                                  \
+	(errno = 0, tried[n].name = #call, tried[n].got = (call), tried[n++].error = errno)
 			TRY(malloc(size));
 			TRY(calloc(1, size));
 			TRY(calloc(size, 1));
@@ -41,19 +43,21 @@ int main(void)
 			TRY(valloc(size));
 			for (int j = 0; j < n; j++)
 				claim(!tried[j].got && tried[j].error == ENOMEM,
-				      "%s with size %zu: %p, errno %d", tried[j].name, size, tried[j].got,
-				      tried[j].error);
-			claim(posix_memalign(&out, 64, size) == ENOMEM && out == kept, "posix_memalign");
+				      "%s with size %zu: %p, errno %d", tried[j].name, size,
+				      tried[j].got, tried[j].error);
+			claim(posix_memalign(&out, 64, size) == ENOMEM && out == kept,
+			      "posix_memalign");
 		}
 	errno = 0;
 	claim(!calloc((size_t)1 << 33, (size_t)1 << 33) && errno == ENOMEM, "2^33 * 2^33");
 	errno = 0;
 	again = reallocarray(kept, (size_t)1 << 60, 32);
-	claim(!again && errno == ENOMEM && strcmp(kept, "kept") == 0, "reallocarray keeps the block");
+	claim(!again && errno == ENOMEM && strcmp(kept, "kept") == 0,
+	      "reallocarray keeps the block");
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	claim(end.tv_sec - start.tv_sec < 5, "took %ld s", (long)(end.tv_sec - start.tv_sec));
-	claim(claim_status_kib("VmSize:") - before < 4096, "each failure keeps address space: %ld KiB",
-	      claim_status_kib("VmSize:") - before);
+	claim(claim_status_kib("VmSize:") - before < 4096,
+	      "each failure keeps address space: %ld KiB", claim_status_kib("VmSize:") - before);
 	free(kept);
 	for (int i = 0; i < 1000; i++)
 		free(malloc((size_t)i * 1000));

@@ -46,7 +46,8 @@ static int child(void)
 	for (size_t size = 1 << 20; size < 64 << 20; size += 1 << 20)
 		p = realloc(p, size);
 	free(p);
-	claim(count("pthread_create") == 4, "pthread_create was seen %d times", count("pthread_create"));
+	claim(count("pthread_create") == 4, "pthread_create was seen %d times",
+	      count("pthread_create"));
 	claim(getenv("HOME") == getenv("HOME") && count("getenv") >= 2, "getenv");
 	return claim_end();
 }
@@ -59,17 +60,20 @@ int main(int argc, char **argv)
 	(void)argv;
 	if (argc > 1)
 		return child();
-	const char *lists[] = {claim_join(shim, claim_preload()), claim_join(claim_preload(), shim)};
+	const char *lists[] = {claim_join(shim, claim_preload()),
+			       claim_join(claim_preload(), shim)};
 	for (int i = 0; i < 2; i++) {
 		char *ls[] = {(char[]){"ls"}, (char[]){"-la"}, (char[]){"/proc/self"}, NULL};
 		char *ldd[] = {(char[]){"ldd"}, (char[]){"/bin/bash"}, NULL};
-		char *sh[] = {(char[]){"bash"}, (char[]){"-c"},
-			      (char[]){"for i in 1 2 3; do x=$(echo $(ls / | wc -l)); done; echo $x"}, NULL};
+		char *sh[] = {
+			(char[]){"bash"}, (char[]){"-c"},
+			(char[]){"for i in 1 2 3; do x=$(echo $(ls / | wc -l)); done; echo $x"},
+			NULL};
 		char *const *commands[] = {ls, ldd, sh};
 		for (int c = 0; c < 3; c++) {
 			int status = claim_run(lists[i], commands[c], &out, 20);
-			claim(status == 0 && out.length, "%s under '%s': %d, %.200s", commands[c][0],
-			      lists[i], status, out.text);
+			claim(status == 0 && out.length, "%s under '%s': %d, %.200s",
+			      commands[c][0], lists[i], status, out.text);
 		}
 		int status = claim_again(lists[i], "child", &out, 30);
 		claim(status == 0, "'%s': %d, %.300s", lists[i], status, out.text);

@@ -18,8 +18,9 @@ int main(int argc, char **argv)
 		block[i] = malloc(i * 10 + 1);
 	void *before = dlsym(RTLD_DEFAULT, "malloc");
 	for (int i = 0; i < 8; i++) {
-		void *h = dlopen(argv[1], (i & 1 ? RTLD_NOW : RTLD_LAZY) | (i & 2 ? RTLD_GLOBAL : 0) |
-						  (i & 4 ? RTLD_DEEPBIND : 0));
+		void *h =
+			dlopen(argv[1], (i & 1 ? RTLD_NOW : RTLD_LAZY) | (i & 2 ? RTLD_GLOBAL : 0) |
+						(i & 4 ? RTLD_DEEPBIND : 0));
 		const char *said = dlerror();
 		claim(!h && said && strstr(said, "dlopen"), "opened: %s", said ? said : "-");
 		free(strdup("still"));

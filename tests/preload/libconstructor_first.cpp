@@ -27,7 +27,8 @@ struct holder {
 	holder()
 	{
 		for (int i = 0; i < 10000; i++)
-			strings.push_back("a string longer than the small buffer " + std::to_string(i));
+			strings.push_back("a string longer than the small buffer " +
+					  std::to_string(i));
 	}
 	~holder()
 	{

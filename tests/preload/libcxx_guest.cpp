@@ -38,7 +38,8 @@ extern "C" int guest_try()
 	if (::operator new(hopeless, std::nothrow))
 		return 4;
 	try {
-		::operator delete(::operator new(hopeless, std::align_val_t(128)), std::align_val_t(128));
+		::operator delete(::operator new(hopeless, std::align_val_t(128)),
+				  std::align_val_t(128));
 		return 5;
 	} catch (const std::bad_alloc &) {
 	}

@@ -13,15 +13,18 @@ int main(void)
 {
 	char command[3 * PATH_MAX];
 
-	snprintf(command, sizeof(command), "mkdir -p sub && cp %s sub/ && cp %s sub/libtm_only_there.so",
+	snprintf(command, sizeof(command),
+		 "mkdir -p sub && cp %s sub/ && cp %s sub/libtm_only_there.so",
 		 claim_beside("libdlsym_caller.so"), claim_beside("libdeep_plugin.so"));
 	claim(system(command) == 0, "%s", command);
 	void *h = dlopen("./sub/libdlsym_caller.so", RTLD_NOW | RTLD_LOCAL);
 	claim(h, "dlopen: %s", dlerror());
 	if (!h)
 		return 1;
-	void *(*by_default)(const char *), *(*by_next)(const char *), *(*open_there)(const char *, int);
-	void *found[] = {dlsym(h, "caller_default"), dlsym(h, "caller_next"), dlsym(h, "caller_open")};
+	void *(*by_default)(const char *), *(*by_next)(const char *),
+		*(*open_there)(const char *, int);
+	void *found[] = {dlsym(h, "caller_default"), dlsym(h, "caller_next"),
+			 dlsym(h, "caller_open")};
 	memcpy(&by_default, &found[0], sizeof(found[0]));
 	memcpy(&by_next, &found[1], sizeof(found[1]));
 	memcpy(&open_there, &found[2], sizeof(found[2]));
@@ -44,6 +47,7 @@ int main(void)
 		if (there)
 			claim(dlsym(there, "plugin_free") && dlclose(there) == 0, "dlclose");
 	}
-	claim(!dlopen("./no-such-file.so", RTLD_NOW) && strstr(dlerror(), "no-such-file"), "dlerror");
+	claim(!dlopen("./no-such-file.so", RTLD_NOW) && strstr(dlerror(), "no-such-file"),
+	      "dlerror");
 	return claim_end();
 }

@@ -25,7 +25,8 @@ static void load()
 		void *lib = dlopen("libplugin_allocates.so", RTLD_NOW | RTLD_LOCAL);
 		if (lib == nullptr || dlsym(lib, "plugin_size") == nullptr || dlclose(lib) != 0)
 			wrong++;
-		if (dlsym(RTLD_DEFAULT, "no_such_symbol_anywhere") != nullptr || dlerror() == nullptr)
+		if (dlsym(RTLD_DEFAULT, "no_such_symbol_anywhere") != nullptr ||
+		    dlerror() == nullptr)
 			wrong++;
 	}
 }

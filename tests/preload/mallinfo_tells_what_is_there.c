@@ -47,7 +47,8 @@ int main(void)
 	void *more[3] = {malloc(big_bytes), malloc(big_bytes), malloc(big_bytes)};
 	struct mallinfo old = mallinfo();
 	claim(old.arena >= 0 && old.uordblks >= 0 && old.fordblks >= 0 && old.hblkhd >= 0,
-	      "negative with 4 GiB: arena %d, uordblks %d, hblkhd %d", old.arena, old.uordblks, old.hblkhd);
+	      "negative with 4 GiB: arena %d, uordblks %d, hblkhd %d", old.arena, old.uordblks,
+	      old.hblkhd);
 	for (int i = 0; i < 3; i++)
 		free(more[i]);
 	free(big);
@@ -57,10 +58,10 @@ int main(void)
 	for (int i = 0; i < SMALL; i++)
 		small[i] = malloc(100);
 	struct mallinfo2 with_small = mallinfo2();
-	claim(with_small.uordblks - without.uordblks >= SMALL * 100, "10 MB of small blocks show as %zu",
-	      with_small.uordblks - without.uordblks);
-	claim(with_small.arena + with_small.hblkhd >= with_small.uordblks, "arena %zu below uordblks %zu",
-	      with_small.arena, with_small.uordblks);
+	claim(with_small.uordblks - without.uordblks >= SMALL * 100,
+	      "10 MB of small blocks show as %zu", with_small.uordblks - without.uordblks);
+	claim(with_small.arena + with_small.hblkhd >= with_small.uordblks,
+	      "arena %zu below uordblks %zu", with_small.arena, with_small.uordblks);
 
 	char *xml = NULL;
 	size_t bytes;
@@ -69,7 +70,8 @@ int main(void)
 	errno = 0;
 	claim(malloc_info(1, f) == EINVAL || errno == EINVAL, "malloc_info with options");
 	fclose(f);
-	claim(strncmp(xml, "<malloc version=\"1\">", 20) == 0 && strstr(xml, "</malloc>"), "XML: %.200s", xml);
+	claim(strncmp(xml, "<malloc version=\"1\">", 20) == 0 && strstr(xml, "</malloc>"),
+	      "XML: %.200s", xml);
 	claim(strstr(xml, "<heap nr=\"0\">") && strstr(xml, "</heap>"), "no heap: %.200s", xml);
 	claim(strstr(xml, "<total type=\"") && strstr(xml, "<system type=\"current\" size=\""),
 	      "no totals: %.300s", xml);

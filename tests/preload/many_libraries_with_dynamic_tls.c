@@ -22,8 +22,8 @@ static void *run(void *which)
 			if (!touch[at])
 				continue;
 			char *here = touch[at]();
-			claim(here[0] == 1 && here[2999] == round + 1, "library %u: %d %d", at, here[0],
-			      here[2999]);
+			claim(here[0] == 1 && here[2999] == round + 1, "library %u: %d %d", at,
+			      here[0], here[2999]);
 			free(malloc(i * 20));
 		}
 	return NULL;

@@ -10,7 +10,9 @@
 struct object {
 	std::unique_ptr<std::string> text;
 	size_t size;
-	explicit object(size_t n) : text(new std::string(n * 7, 'x')), size(n * 7) {}
+	explicit object(size_t n) : text(new std::string(n * 7, 'x')), size(n * 7)
+	{
+	}
 	~object()
 	{
 		if (text->size() != size || (size && text->at(size - 1) != 'x'))

@@ -22,7 +22,8 @@ static char *use_up(size_t *ret_bytes)
 	if (max > 300000)
 		probe_skip("max_map_count is %ld", max);
 	*ret_bytes = (size_t)max * 4096;
-	char *p = mmap(NULL, *ret_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *p = mmap(NULL, *ret_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+		       0);
 	probe_require(p != MAP_FAILED, "no mapping");
 	for (size_t at = 0; at < *ret_bytes; at += 8192)
 		if (mprotect(p + at, 4096, PROT_NONE) != 0)

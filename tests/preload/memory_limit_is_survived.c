@@ -37,7 +37,8 @@ static void give_back(unsigned char **last, size_t size, size_t count)
 	while (last) {
 		unsigned char **before = (unsigned char **)(void *)*last;
 		count--;
-		claim(((unsigned char *)last)[size - 1] == count % 251, "a block of %zu changed", size);
+		claim(((unsigned char *)last)[size - 1] == count % 251, "a block of %zu changed",
+		      size);
 		free(last);
 		last = before;
 	}
@@ -46,7 +47,8 @@ static void give_back(unsigned char **last, size_t size, size_t count)
 
 static void ramp(void)
 {
-	static const size_t sizes[] = {4 << 20, 100, 65536, 3000, 300000, 24, 40 << 20, 1 << 20, 9000};
+	static const size_t sizes[] = {4 << 20, 100,      65536,   3000, 300000,
+				       24,      40 << 20, 1 << 20, 9000};
 	size_t first[9] = {0};
 
 	for (int round = 0; round < 2; round++)
@@ -56,12 +58,15 @@ static void ramp(void)
 			give_back(list, sizes[i], count);
 			if (round == 0)
 				first[i] = count;
-			claim(count * sizes[i] > (size_t)40 << 20, "only %zu of %zu", count, sizes[i]);
+			claim(count * sizes[i] > (size_t)40 << 20, "only %zu of %zu", count,
+			      sizes[i]);
 			claim(round == 0 || count >= first[i] - first[i] / 3,
-			      "size %zu: %zu blocks at first, %zu later", sizes[i], first[i], count);
+			      "size %zu: %zu blocks at first, %zu later", sizes[i], first[i],
+			      count);
 			/* and the same while large and aligned requests fail beside it */
 			errno = 0;
-			claim(!memalign(4096, (size_t)1 << 30) && errno == ENOMEM, "1 GiB, errno %d", errno);
+			claim(!memalign(4096, (size_t)1 << 30) && errno == ENOMEM,
+			      "1 GiB, errno %d", errno);
 		}
 }
 
@@ -107,7 +112,8 @@ static void threads(void)
 /* log 15: the limit hardly above what is there, one size in and out */
 static void tight(void)
 {
-	struct rlimit limit = {(rlim_t)(claim_status_kib("VmSize:") + (16 << 10)) << 10, RLIM_INFINITY};
+	struct rlimit limit = {(rlim_t)(claim_status_kib("VmSize:") + (16 << 10)) << 10,
+			       RLIM_INFINITY};
 
 	setrlimit(RLIMIT_AS, &limit);
 	for (int i = 0; i < 10000; i++) {
@@ -133,7 +139,8 @@ int main(int argc, char **argv)
 			int status = claim_again(claim_preload(), parts[i].part, &out, 60);
 			claim(status == 0, "%s: %d, %.600s", parts[i].part, status, out.text);
 		} else if (strcmp(argv[1], parts[i].part) == 0) {
-			rlim_t bytes = (rlim_t)(claim_status_kib("VmSize:") + (parts[i].mib << 10)) << 10;
+			rlim_t bytes = (rlim_t)(claim_status_kib("VmSize:") + (parts[i].mib << 10))
+				       << 10;
 			if (parts[i].mib)
 				setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes});
 			parts[i].run();

@@ -30,6 +30,7 @@ int main(void)
 		claim(p, "malloc(%zu)", i);
 		free(realloc(p, i * 100));
 	}
-	claim(!called && __malloc_hook == hook && !__free_hook && !__realloc_hook, "a hook was touched");
+	claim(!called && __malloc_hook == hook && !__free_hook && !__realloc_hook,
+	      "a hook was touched");
 	return claim_end();
 }

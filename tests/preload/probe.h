@@ -220,8 +220,8 @@ static inline bool probe_zero(const void *p, size_t bytes)
 /* A visit to every kind of block an allocator has; for children, handlers and odd contexts. */
 static inline void probe_visit_allocator(uint64_t seed)
 {
-	static const size_t sizes[] = {1,    16,   24,	  100,	 512,	   1024,    3000,
-				       8192, 5000, 40000, 65536, 100000, 300000, 1 << 20, 5 << 20};
+	static const size_t sizes[] = {1,    16,    24,    100,    512,    1024,    3000,   8192,
+				       5000, 40000, 65536, 100000, 300000, 1 << 20, 5 << 20};
 	enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
 	unsigned char *block[SIZES];
 

@@ -74,7 +74,8 @@ int main(void)
 	}
 	probe_child_ok(pid, 10000, "sender");
 	require_untouched("after work");
-	probe_require(handled > 50 && received > 5, "%d and %d signals came", (int)handled, received);
+	probe_require(handled > 50 && received > 5, "%d and %d signals came", (int)handled,
+		      received);
 	probe_require(elsewhere == 0, "%d signals went to another thread", (int)elsewhere);
 	return 0;
 }

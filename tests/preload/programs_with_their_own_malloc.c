@@ -89,6 +89,7 @@ int main(void)
 	fclose(f);
 	free(line);
 	free(realpath("/proc/self/exe", NULL));
-	claim(own_frees > 1000 && passed_frees > 1000, "%lu own, %lu passed on", own_frees, passed_frees);
+	claim(own_frees > 1000 && passed_frees > 1000, "%lu own, %lu passed on", own_frees,
+	      passed_frees);
 	return claim_end();
 }

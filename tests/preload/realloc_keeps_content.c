@@ -35,18 +35,12 @@ static void check(const unsigned char *p, size_t to, unsigned salt, const char *
 static void *start(unsigned how, size_t size)
 {
 	switch (how % 6) {
-	case 0:
-		return malloc(size);
-	case 1:
-		return calloc(1, size);
-	case 2:
-		return memalign(64, size);
-	case 3:
-		return memalign(4096, size);
-	case 4:
-		return valloc(size);
-	default:
-		return realloc(NULL, size);
+	case 0: return malloc(size);
+	case 1: return calloc(1, size);
+	case 2: return memalign(64, size);
+	case 3: return memalign(4096, size);
+	case 4: return valloc(size);
+	default: return realloc(NULL, size);
 	}
 }
 

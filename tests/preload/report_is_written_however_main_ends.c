@@ -44,28 +44,20 @@ static int end(const char *how)
 	live = calloc(1, 20 * MIB);
 	memset(live, 1, 20 * MIB);
 	switch (how[0]) {
-	case 'e':
-		exit(0);
+	case 'e': exit(0);
 	case 't':
 		pthread_create(&t, NULL, exit_here, NULL);
 		pause();
 		return 1;
-	case 'p':
-		pthread_create(&t, NULL, wait_a_little, NULL);
-		pthread_exit(NULL);
+	case 'p': pthread_create(&t, NULL, wait_a_little, NULL); pthread_exit(NULL);
 	case 's':
 		signal(SIGTERM, on_term);
 		raise(SIGTERM);
 		return 1;
-	case '_':
-		_exit(0);
-	case 'a':
-		abort();
-	case 'k':
-		raise(SIGKILL);
-		return 1;
-	default:
-		return 0;
+	case '_': _exit(0);
+	case 'a': abort();
+	case 'k': raise(SIGKILL); return 1;
+	default: return 0;
 	}
 }
 
@@ -91,7 +83,7 @@ static int count_reports(char *ret_text, size_t size)
 int main(int argc, char **argv)
 {
 	static const char *const ways[] = {"return", "exit",  "thread", "pthread_exit",
-					   "signal", "_exit", "abort",	"kill"};
+					   "signal", "_exit", "abort",  "kill"};
 	static char report[65536];
 
 	probe_limit(60);
@@ -104,7 +96,8 @@ int main(int argc, char **argv)
 		pid_t pid = probe_again(argv[0], ways[i]);
 		int status = probe_wait(pid, 10000), n = count_reports(report, sizeof(report));
 		probe_require(status != -1, "%s: no end", ways[i]);
-		probe_require(i > 4 || status == 0, "%s: ended with %#x", ways[i], (unsigned)status);
+		probe_require(i > 4 || status == 0, "%s: ended with %#x", ways[i],
+			      (unsigned)status);
 		probe_require(n == (i < 5), "%s: %d reports", ways[i], n);
 		if (i < 5)
 			probe_require(strcasestr(report, "live") != NULL &&

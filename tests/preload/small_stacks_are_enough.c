@@ -98,7 +98,8 @@ int main(void)
 
 	static char alternate[16384];
 	sigaltstack(&(stack_t){.ss_sp = alternate, .ss_size = sizeof(alternate)}, NULL);
-	sigaction(SIGUSR1, &(struct sigaction){.sa_handler = handler, .sa_flags = SA_ONSTACK}, NULL);
+	sigaction(SIGUSR1, &(struct sigaction){.sa_handler = handler, .sa_flags = SA_ONSTACK},
+		  NULL);
 	raise(SIGUSR1);
 	return claim_end();
 }

@@ -10,10 +10,11 @@
 static void start(char *self, int error, int quiet)
 {
 	static const long refused[] = {
-		SYS_madvise,  SYS_getrandom, SYS_prctl,	     SYS_sched_getaffinity, SYS_rseq,
-		SYS_clone3,   SYS_clone,     SYS_membarrier, SYS_readlinkat,	    SYS_sysinfo,
-		SYS_getcpu,   SYS_gettid,    SYS_sigaltstack, SYS_set_mempolicy,    SYS_get_mempolicy,
-		SYS_mremap,   SYS_memfd_create,	SYS_mlock,   SYS_clock_getres,
+		SYS_madvise,      SYS_getrandom,     SYS_prctl,         SYS_sched_getaffinity,
+		SYS_rseq,         SYS_clone3,        SYS_clone,         SYS_membarrier,
+		SYS_readlinkat,   SYS_sysinfo,       SYS_getcpu,        SYS_gettid,
+		SYS_sigaltstack,  SYS_set_mempolicy, SYS_get_mempolicy, SYS_mremap,
+		SYS_memfd_create, SYS_mlock,         SYS_clock_getres,
 	};
 	enum { RULES = sizeof(refused) / sizeof(refused[0]) };
 	struct filter_rule rules[RULES];

@@ -35,7 +35,8 @@ int main(int argc, char **argv)
 			if (argc == 1) {
 				int plain = claim_again("", part, &out, 20);
 				int status = claim_again(claim_preload(), part, &out, 20);
-				claim(plain == 0, "%s does not load in a plain process", sets[set][0]);
+				claim(plain == 0, "%s does not load in a plain process",
+				      sets[set][0]);
 				claim(status == plain, "%s: %d without us, %d with us: %.200s",
 				      sets[set][0], plain, status, out.text);
 				continue;

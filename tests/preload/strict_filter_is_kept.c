@@ -15,7 +15,7 @@ static _Atomic int phase, started;
 
 static void *early_thread(void *arg)
 {
-	started = 1;	   /* libc registers the thread by calls that the filter has not */
+	started = 1;       /* libc registers the thread by calls that the filter has not */
 	while (phase == 0) /* its first allocation is made under the filter */
 		probe_sleep_ms(1);
 	probe_visit_allocator(2);
@@ -54,11 +54,10 @@ static size_t resident(int statm)
 static void filtered(uint32_t otherwise)
 {
 	static const long allowed[] = {
-		SYS_read,	 SYS_write,	      SYS_pread64,	   SYS_mmap,
-		SYS_munmap,	 SYS_mremap,	      SYS_mprotect,	   SYS_madvise,
-		SYS_futex,	 SYS_clock_gettime,   SYS_nanosleep,	   SYS_clock_nanosleep,
-		SYS_brk,	 SYS_exit,	      SYS_exit_group,	   SYS_rt_sigreturn,
-		SYS_set_robust_list,
+		SYS_read,         SYS_write,           SYS_pread64, SYS_mmap,  SYS_munmap,
+		SYS_mremap,       SYS_mprotect,        SYS_madvise, SYS_futex, SYS_clock_gettime,
+		SYS_nanosleep,    SYS_clock_nanosleep, SYS_brk,     SYS_exit,  SYS_exit_group,
+		SYS_rt_sigreturn, SYS_set_robust_list,
 	};
 	enum { RULES = sizeof(allowed) / sizeof(allowed[0]) };
 	struct filter_rule rules[RULES];

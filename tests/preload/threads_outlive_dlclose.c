@@ -32,7 +32,8 @@ int main(void)
 	pthread_barrier_wait(&gate);
 	for (int i = 0; i < 10; i++) {
 		/* a library that may not be opened late is found by name all the same, or refused */
-		void *h = dlopen(*claim_preload() ? claim_preload() : "libc.so.6", RTLD_NOW | (i & 1 ? RTLD_NOLOAD : 0));
+		void *h = dlopen(*claim_preload() ? claim_preload() : "libc.so.6",
+				 RTLD_NOW | (i & 1 ? RTLD_NOLOAD : 0));
 		if (h)
 			for (int j = 0; j < 3; j++)
 				dlclose(h);

@@ -69,7 +69,8 @@ int main(void)
 	pthread_create(&thread, NULL, burst_thread, NULL);
 	pthread_join(thread, NULL);
 	after("of a thread that ended", base);
-	claim(malloc_trim(1 << 20) == 0 || malloc_trim(1 << 20) == 0, "trim finds something again and again");
+	claim(malloc_trim(1 << 20) == 0 || malloc_trim(1 << 20) == 0,
+	      "trim finds something again and again");
 	pthread_create(&thread, NULL, work_thread, NULL);
 	for (int i = 0; i < 300; i++) {
 		malloc_trim(0);
@@ -78,7 +79,8 @@ int main(void)
 	atomic_store(&stop, true);
 	pthread_join(thread, NULL);
 	for (int i = 0; i < KEPT; i++) {
-		claim(kept[i][0] == (i & 255) && kept[i][99 + i * 10] == (i & 255), "block %d changed", i);
+		claim(kept[i][0] == (i & 255) && kept[i][99 + i * 10] == (i & 255),
+		      "block %d changed", i);
 		free(kept[i]);
 	}
 	return claim_end();

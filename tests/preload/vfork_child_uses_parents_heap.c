@@ -76,8 +76,9 @@ int main(void)
 		probe_require(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0,
 			      "round %u: child's status is %#x", round, (unsigned)status);
 		for (unsigned i = 0; i < BLOCKS; i++)
-			probe_require(probe_filled(block[i], bytes_of[i] < 64 ? bytes_of[i] : 64, i),
-				      "round %u: block %u was overwritten", round, i);
+			probe_require(
+				probe_filled(block[i], bytes_of[i] < 64 ? bytes_of[i] : 64, i),
+				"round %u: block %u was overwritten", round, i);
 	}
 	stop = true;
 	for (int i = 0; i < WORKERS; i++)

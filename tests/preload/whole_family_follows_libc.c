@@ -8,13 +8,66 @@
  */
 #include "claim.h"
 
-static const size_t sizes[] = {
-	0, 1, 7, 8, 15, 16, 17, 24, 25, 100, 1008, 1023, 1024, 1025, 2048, 4095, 4096, 4097, 32767,
-	32768, 32769, 65535, 65536, 65537, 131072, 1000000, (size_t)2 << 20, ((size_t)2 << 20) + 1,
-	((size_t)33 << 20) - 1, PTRDIFF_MAX - 65536, PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1,
-	SIZE_MAX - 65536, SIZE_MAX - 16, SIZE_MAX - 1, SIZE_MAX};
-static const size_t aligns[] = {0, 1, 2, 3, 4, 7, 8, 15, 16, 24, 32, 48, 64, 128, 1024, 4096, 5000,
-	65536, 131072, (size_t)2 << 20, (size_t)1 << 62, (SIZE_MAX >> 1) + 1, SIZE_MAX - 15, SIZE_MAX};
+static const size_t sizes[] = {0,
+			       1,
+			       7,
+			       8,
+			       15,
+			       16,
+			       17,
+			       24,
+			       25,
+			       100,
+			       1008,
+			       1023,
+			       1024,
+			       1025,
+			       2048,
+			       4095,
+			       4096,
+			       4097,
+			       32767,
+			       32768,
+			       32769,
+			       65535,
+			       65536,
+			       65537,
+			       131072,
+			       1000000,
+			       (size_t)2 << 20,
+			       ((size_t)2 << 20) + 1,
+			       ((size_t)33 << 20) - 1,
+			       PTRDIFF_MAX - 65536,
+			       PTRDIFF_MAX,
+			       (size_t)PTRDIFF_MAX + 1,
+			       SIZE_MAX - 65536,
+			       SIZE_MAX - 16,
+			       SIZE_MAX - 1,
+			       SIZE_MAX};
+static const size_t aligns[] = {0,
+				1,
+				2,
+				3,
+				4,
+				7,
+				8,
+				15,
+				16,
+				24,
+				32,
+				48,
+				64,
+				128,
+				1024,
+				4096,
+				5000,
+				65536,
+				131072,
+				(size_t)2 << 20,
+				(size_t)1 << 62,
+				(SIZE_MAX >> 1) + 1,
+				SIZE_MAX - 15,
+				SIZE_MAX};
 
 /* What must succeed and what cannot; between the two the machine decides. */
 enum { GREATEST = 34 << 20 };
@@ -87,7 +140,8 @@ static void by_size(size_t size)
 		errno = 0;
 		void *p = (*plain[i].call)(size);
 		if (size <= GREATEST)
-			good(plain[i].name, p, i ? 4096 : 16, i == 2 ? (size + 4095) & ~(size_t)4095 : size);
+			good(plain[i].name, p, i ? 4096 : 16,
+			     i == 2 ? (size + 4095) & ~(size_t)4095 : size);
 		else
 			bad(plain[i].name, p, 0, size, ENOMEM);
 	}
@@ -147,8 +201,8 @@ static void by_product(size_t a, size_t b)
 		claim(p && p[0] == 5, "reallocarray(p, %zu, %zu) lost its bytes", a, b);
 		good("reallocarray", p, 16, bytes);
 	} else {
-		claim(!p && errno == ENOMEM && kept[39] == 5, "reallocarray(p, %zu, %zu): errno %d", a,
-		      b, errno);
+		claim(!p && errno == ENOMEM && kept[39] == 5, "reallocarray(p, %zu, %zu): errno %d",
+		      a, b, errno);
 		f_free(kept);
 	}
 }
@@ -170,8 +224,8 @@ static void by_align(size_t align, size_t size)
 	errno = 0;
 	p = f_aligned_alloc(align, size);
 	if (!is_power && !p) /* glibc 2.38 began to refuse what is no power of two */
-		claim(errno == EINVAL || errno == ENOMEM, "aligned_alloc(%zu, %zu): errno %d", align,
-		      size, errno);
+		claim(errno == EINVAL || errno == ENOMEM, "aligned_alloc(%zu, %zu): errno %d",
+		      align, size, errno);
 	else if (fits)
 		good("aligned_alloc", p, power(align), size);
 	else
@@ -181,13 +235,15 @@ static void by_align(size_t align, size_t size)
 	errno = 77;
 	int rc = f_posix_memalign(&out, align, size);
 	if (!is_power || align % sizeof(void *)) {
-		claim(rc == EINVAL && out == untouched, "posix_memalign(%zu, %zu) = %d", align, size, rc);
+		claim(rc == EINVAL && out == untouched, "posix_memalign(%zu, %zu) = %d", align,
+		      size, rc);
 	} else if (fits) {
 		claim(rc == 0, "posix_memalign(%zu, %zu) = %d", align, size, rc);
 		if (rc == 0)
 			good("posix_memalign", out, power(align), size);
 	} else {
-		claim(rc == ENOMEM && out == untouched, "posix_memalign(%zu, %zu) = %d", align, size, rc);
+		claim(rc == ENOMEM && out == untouched, "posix_memalign(%zu, %zu) = %d", align,
+		      size, rc);
 	}
 }
 

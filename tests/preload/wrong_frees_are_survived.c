@@ -106,8 +106,18 @@ static void case_variables(void)
 
 static void case_wild(void)
 {
-	static const uintptr_t wild[] = {1, 8, 16, 4096, 0xdeadbeef, 0x7fffffffe000, 0x800000000000,
-		0x5555555555555555, 0xffff800000000000, 0xffffffffff600000, UINTPTR_MAX - 15, UINTPTR_MAX};
+	static const uintptr_t wild[] = {1,
+					 8,
+					 16,
+					 4096,
+					 0xdeadbeef,
+					 0x7fffffffe000,
+					 0x800000000000,
+					 0x5555555555555555,
+					 0xffff800000000000,
+					 0xffffffffff600000,
+					 UINTPTR_MAX - 15,
+					 UINTPTR_MAX};
 
 	for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
 		void *p;
@@ -159,7 +169,8 @@ static void case_twice_elsewhere(void)
 			c[i] = size > 1 << 20 ? NULL : malloc(size);
 		for (size_t i = 0; i < 400; i++)
 			for (size_t j = 0; j < i; j++)
-				claim(!c[i] || c[i] != c[j], "freed first by a thread: %zu given twice", size);
+				claim(!c[i] || c[i] != c[j],
+				      "freed first by a thread: %zu given twice", size);
 		for (size_t i = 0; i < 400; i++)
 			free(c[i]);
 	}
@@ -271,7 +282,8 @@ int main(int argc, char **argv)
 		}
 		if (argc == 1) {
 			int status = claim_again(claim_preload(), cases[i].name, &out, 20);
-			claim(status == 0, "%s: status %d, %.300s", cases[i].name, status, out.text);
+			claim(status == 0, "%s: status %d, %.300s", cases[i].name, status,
+			      out.text);
 		}
 	}
 	return claim_end();

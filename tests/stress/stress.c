@@ -18,7 +18,7 @@
 #pragma weak _Fork
 
 enum { THREADS = 6, SHELF = 4096, HANDLER_SHELF = 64 };
-#define LIVE_MAX (1500 * MIB)  /* addresses */
+#define LIVE_MAX (1500 * MIB)   /* addresses */
 #define TOUCHED_MAX (400 * MIB) /* what the patterns make resident */
 
 struct block {
@@ -81,8 +81,9 @@ static bool intact(const unsigned char *at, const unsigned char *was, size_t byt
 
 static void require_intact(struct block b)
 {
-	probe_require(intact(b.at, b.at, b.bytes, b.bytes), "%zu bytes at %p were overwritten (seed %s)",
-		      b.bytes, (void *)b.at, stress_seed);
+	probe_require(intact(b.at, b.at, b.bytes, b.bytes),
+		      "%zu bytes at %p were overwritten (seed %s)", b.bytes, (void *)b.at,
+		      stress_seed);
 }
 
 static void drop(struct block b)
@@ -115,11 +116,8 @@ static unsigned char *aligned(uint64_t *seed, size_t bytes)
 		if (posix_memalign(&p, align, bytes) != 0)
 			p = NULL;
 		break;
-	case 1:
-		p = aligned_alloc(align, bytes);
-		break;
-	default:
-		p = memalign(align, bytes);
+	case 1: p = aligned_alloc(align, bytes); break;
+	default: p = memalign(align, bytes);
 	}
 	probe_require((uintptr_t)p % align == 0, "%p is not aligned to %zu", p, align);
 	return p;
@@ -147,11 +145,8 @@ static struct block make(uint64_t *seed)
 		if (b.at != NULL)
 			require_zero(b.at, b.bytes);
 		break;
-	case 2:
-		b.at = aligned(seed, b.bytes);
-		break;
-	default:
-		b.at = malloc(b.bytes);
+	case 2: b.at = aligned(seed, b.bytes); break;
+	default: b.at = malloc(b.bytes);
 	}
 	probe_require(b.at != NULL || b.bytes > 200 * MIB, "no memory for %zu bytes", b.bytes);
 	if (b.at == NULL)

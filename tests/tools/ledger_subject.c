@@ -31,13 +31,10 @@ static int busy;
 static size_t size_of(unsigned long n)
 {
 	switch (n % 64) {
-	case 0:
-		return 70000 + n % 100000;
+	case 0: return 70000 + n % 100000;
 	case 1:
-	case 2:
-		return 1025 + n % 60000;
-	default:
-		return 16 + n % 1000;
+	case 2: return 1025 + n % 60000;
+	default: return 16 + n % 1000;
 	}
 }
 
