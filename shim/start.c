@@ -12,6 +12,7 @@
 #include "shim/base/attrs.h"
 #include "shim/boot.h"
 #include "shim/elf.h"
+#include "shim/fork.h"
 #include "shim/ledger.h"
 #include "shim/report.h"
 
@@ -67,10 +68,15 @@ TM_EXPORT const char *__asan_default_options(void)
 	return "verify_asan_link_order=0";
 }
 
-/* A program without any allocation still has its options read before main, while it is alone. */
+/*
+ * A program without any allocation still has its options read before main, while it is alone. So are
+ * the fork handlers registered: libc does that under a lock which its exit takes too, so that a
+ * signal handler's exit inside the first allocation would hang (H19).
+ */
 __attribute__((constructor)) static void at_load(void)
 {
-	tm_boot();
+	if (tm_boot() && tm_root.server == TM_SERVER_ENGINE)
+		tm_fork_init();
 }
 
 __attribute__((destructor)) static void at_exit(void)
