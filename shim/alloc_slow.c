@@ -13,6 +13,7 @@
 #include "shim/heap/emergency.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/large.h"
+#include "shim/heap/limit.h"
 #include "shim/heap/purge.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/span.h"
@@ -78,6 +79,10 @@ static void *large_take(struct tm_heap *h, size_t size, size_t align, enum tm_fi
 			struct tm_site site)
 {
 	free_deferred();
+	if (tm_limit_is_near(size)) {
+		tm_trim_for_memory(h);
+		tm_limit_settle();
+	}
 	void *p = tm_large_alloc(size, align, fill);
 	if (p == NULL && collect_spans(h) != 0)
 		p = tm_large_alloc(size, align, fill);

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "shim/base/bits.h"
+#include "shim/heap/limit.h"
 #include "shim/heap/purge.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
@@ -202,6 +203,7 @@ void tm_helper_forbid(void)
 	(void)tm_lock_acquire(&helper.lock);
 	helper.never = true;
 	tm_lock_release(&helper.lock);
+	tm_limit_read_nothing();
 }
 
 void tm_helper_fork_child(void)

@@ -14,6 +14,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/heap.h \
 	%reldir%/large.c \
 	%reldir%/large.h \
+	%reldir%/limit.c \
+	%reldir%/limit.h \
 	%reldir%/meta.c \
 	%reldir%/meta.h \
 	%reldir%/part.h \

@@ -5,6 +5,7 @@
 
 #include "shim/heap/account.h"
 #include "shim/heap/extent.h"
+#include "shim/heap/limit.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/store.h"
 #include "shim/heap/trim.h"
@@ -143,6 +144,10 @@ int tm_span_fill(struct tm_heap *h, unsigned klass)
 		return 0;
 	if (tm_heap_take_from_orphans(h, klass))
 		return 0;
+	if (tm_limit_is_near((size_t)tm_class_shape[klass].granules << TM_GRANULE_SHIFT)) {
+		tm_trim_for_memory(h);
+		tm_limit_settle();
+	}
 	g = new_span(h, klass);
 	if (g == NULL)
 		return -ENOMEM;

@@ -13,6 +13,7 @@
 
 #include "shim/base/fmt.h"
 #include "shim/heap/remote.h"
+#include "shim/heap/purge.h"
 #include "shim/heap/trim.h"
 #include "shim/os/lock.h"
 #include "shim/os/proc.h"
@@ -155,6 +156,32 @@ size_t tm_trim_orphans(void)
 	}
 	tm_heap_unlock();
 	return bytes;
+}
+
+/* Without waiting for a second look: memory is short now. */
+static void take_from_sleeper(struct tm_heap *h, void *arg)
+{
+	size_t *bytes = arg;
+	uint64_t slices;
+
+	if (atomic_load_explicit(&h->state, memory_order_acquire) != TM_HEAP_OWNED || h->tid == 0 ||
+	    h->span_count < STEAL_WORTH_SPANS || look(h->tid, &slices) != SLEEP_ASLEEP ||
+	    !steal(h, slices))
+		return;
+	*bytes += tm_trim_heap(h, TM_TRIM_PAGES);
+	return_heap(h);
+}
+
+size_t tm_trim_for_memory(struct tm_heap *h)
+{
+	size_t bytes;
+
+	tm_trim_lock();
+	bytes = tm_trim_heap(h, TM_TRIM_PAGES) + tm_trim_orphans();
+	/* The caller's own heap is busy and its thread runs: it is not taken. */
+	tm_heap_each(take_from_sleeper, &bytes);
+	tm_trim_unlock();
+	return bytes + tm_purge_now();
 }
 
 static void trim_sleeper(struct tm_heap *h, void *arg)

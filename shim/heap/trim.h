@@ -28,6 +28,12 @@ void tm_trim_lock(void);
 void tm_trim_unlock(void);
 void tm_trim_init(void);
 
+/*
+ * Memory is short: what lies unused in this heap and in orphans goes back to the parts, and all free
+ * memory to the kernel. Takes tm_trim_lock. Returns the bytes.
+ */
+size_t tm_trim_for_memory(struct tm_heap *h);
+
 /* Put parked slots of the class back onto the heap's empty list. False if there are none. */
 bool tm_trim_unpark(struct tm_heap *h, unsigned klass);
 
