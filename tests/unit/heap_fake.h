@@ -24,6 +24,7 @@ static struct {
 	long maps;
 	long dontneeds;
 	size_t dontneed_bytes;
+	size_t moved_bytes;
 	long fail_at; /* this call fails, 0: none */
 	int fail_err;
 	int fail_rest; /* and all after it */
@@ -104,7 +105,11 @@ static int fake_move(void *from, size_t bytes, void *to)
 {
 	int err = kernel_refuses();
 
-	return err ? err : tm_mem_move(from, bytes, to);
+	if (!err)
+		err = tm_mem_move(from, bytes, to);
+	if (!err)
+		kernel.moved_bytes += bytes;
+	return err;
 }
 
 static const struct tm_zone_os fake_os = {
