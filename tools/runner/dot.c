@@ -8,18 +8,28 @@
 #include <pthread.h>
 
 #if defined(__x86_64__)
+#include <cpuid.h>
+#include <stdbool.h>
+
 #include "tools/runner/dot_v3.h"
 
 static struct yi_kernels exact, fastest;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* Not a name that every compiler's __builtin_cpu_supports knows. */
+static bool has_f16c(void)
+{
+	unsigned eax, ebx, ecx = 0, edx;
+
+	return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
+}
 
 static void fill(void)
 {
 	exact = yi_dot_reference;
 	fastest = yi_dot_reference;
 	__builtin_cpu_init();
-	if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
-	    !__builtin_cpu_supports("f16c"))
+	if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c())
 		return;
 	exact.name = "x86-64-v3, exact";
 	exact.dot_rows[YI_Q4_0] = yi_dot_v3_q4_0;
