@@ -15,6 +15,7 @@
 #include "shim/fork.h"
 #include "shim/ledger.h"
 #include "shim/report.h"
+#include "shim/thread.h"
 
 typedef int (*main_function)(int argc, char **argv, char **envp);
 typedef void (*plain_function)(void);

@@ -84,6 +84,13 @@ static void make_key(void)
 	__atomic_store_n(&key_ready, key_create(&key, thread_ended) == 0, __ATOMIC_RELEASE);
 }
 
+void tm_thread_libc_ready(void)
+{
+	tm_fork_init();
+	if (!__atomic_load_n(&key_ready, __ATOMIC_ACQUIRE))
+		make_key();
+}
+
 static bool birth(void)
 {
 	struct tm_heap *h;
@@ -101,9 +108,7 @@ static bool birth(void)
 	TM_SIGNAL_FENCE();
 	self.state = THREAD_LIVE;
 	/* From here on libc may be called, and may allocate. */
-	tm_fork_init();
-	if (!__atomic_load_n(&key_ready, __ATOMIC_ACQUIRE))
-		make_key();
+	tm_thread_libc_ready();
 	if (key_ready)
 		set_specific(key, h);
 	return true;

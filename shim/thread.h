@@ -33,6 +33,13 @@ void tm_thread_leave(struct tm_thread_heap held);
 /* At boot. */
 void tm_thread_init(void);
 
+/*
+ * Registers with libc what threads and forks need. The library calls it before main: a thread's first
+ * allocation, which does it otherwise, may be interrupted by a signal handler that calls exit, and
+ * that waits for libc's lock.
+ */
+void tm_thread_libc_ready(void);
+
 int32_t tm_thread_id(void);
 
 /* The calling thread's own heap if it has one; for the fork handlers. */
