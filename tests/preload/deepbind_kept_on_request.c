@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* env: TIERMALLOC_DEEPBIND=keep */
 /*
  * H21, the other way: with TIERMALLOC_DEEPBIND=keep the flag stays, the plug-in's own malloc is
- * libc's, and such a stranger's block is still freed, measured and grown by ours. Failure: abort
- * on a pointer of libc's, or the flag dropped in spite of the wish.
+ * libc's, and such a stranger's block is still freed, measured and grown by ours; with a list of
+ * globs this holds for the libraries of the list only. Failure: abort on a pointer of libc's, or
+ * the flag dropped or kept in spite of the wish.
  */
 #include "claim.h"
 
 #include <malloc.h>
 
-int main(void)
+static int plug_in(bool kept)
 {
 	char *(*plugin_malloc)(size_t);
 	void *(*plugin_realloc)(void *, size_t);
@@ -26,8 +26,8 @@ int main(void)
 	char *p = plugin_malloc(100);
 	char *top = sbrk(0);
 	if (claim_ours())
-		claim(p < top && p > top - (1 << 20), "the plug-in got %p, break %p", (void *)p,
-		      (void *)top);
+		claim((p < top && p > top - (1 << 20)) == kept, "the plug-in got %p, break %p",
+		      (void *)p, (void *)top);
 	for (int i = 0; i < 20000; i++) {
 		size_t size = (size_t)(i * 37 % 300000) + 1;
 		char *q = plugin_malloc(size);
@@ -42,5 +42,26 @@ int main(void)
 		free(q);
 	}
 	free(p);
+	return claim_end();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *value, *part;
+	} runs[] = {{"keep", "kept"},
+		    {"libdeep_*", "kept"},
+		    {"none*,*deep_plugin*", "kept"},
+		    {"libother*", "dropped"},
+		    {"drop", "dropped"}};
+	static struct claim_output out;
+
+	if (argc > 1)
+		return plug_in(strcmp(argv[1], "kept") == 0);
+	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+		setenv("TIERMALLOC_DEEPBIND", runs[i].value, 1);
+		int status = claim_again(claim_preload(), runs[i].part, &out, 30);
+		claim(status == 0, "DEEPBIND=%s: %d, %.300s", runs[i].value, status, out.text);
+	}
 	return claim_end();
 }
