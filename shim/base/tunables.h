@@ -165,7 +165,7 @@ struct tm_tunable_row {
 	bool built;
 };
 
-extern const struct tm_tunable_row tm_tunables_rows[TM_TUNABLE_COUNT];
+extern TM_HIDDEN const struct tm_tunable_row tm_tunables_rows[TM_TUNABLE_COUNT];
 
 /* The value as a user would write it; result as tm_fmt. */
 size_t tm_tunables_print(char *buf, size_t size, const struct tm_options *options,

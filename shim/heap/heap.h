@@ -103,7 +103,7 @@ _Static_assert(offsetof(struct tm_heap, key_slot) == 2048,
 _Static_assert(sizeof(struct tm_heap) <= TM_HEAP_BUSY, "the twin lies behind the heap");
 
 /* The word of a thread that has no heap (yet, or any more) points here: lists that are always empty. */
-extern TM_TLS uintptr_t tm_heap_word;
+extern TM_HIDDEN TM_TLS uintptr_t tm_heap_word;
 bool tm_heap_word_is_none(uintptr_t word);
 uintptr_t tm_heap_word_none(void);
 

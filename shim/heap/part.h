@@ -43,7 +43,7 @@ struct tm_part_state {
 	uint64_t zone_steps;
 } TM_ALIGNED(TM_CACHE_LINE);
 
-extern struct tm_part_state tm_parts[TM_PART_COUNT];
+extern TM_HIDDEN struct tm_part_state tm_parts[TM_PART_COUNT];
 
 /* extent.c */
 struct tm_part_state *tm_extent_lock(enum tm_part part);

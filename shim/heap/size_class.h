@@ -27,7 +27,7 @@ struct tm_class_shape {
 	uint16_t charge;   /* of a magazine's room, see remote.h */
 };
 
-extern const struct tm_class_shape tm_class_shape[TM_CLASSES];
+extern TM_HIDDEN const struct tm_class_shape tm_class_shape[TM_CLASSES];
 
 /*
  * Division and divisibility by one multiplication (Lemire, Kaser, Kurz: "Faster remainder by direct

@@ -15,7 +15,7 @@
 #include "shim/heap/zone.h"
 
 /* [const after boot] False: no account, spans have no side entries. */
-extern bool tm_span_keeps_entries;
+extern TM_HIDDEN bool tm_span_keeps_entries;
 
 enum tm_span_kind { TM_SPAN_NONE = 0, TM_SPAN_SMALL = 1, TM_SPAN_MEDIUM = 2, TM_SPAN_TAIL = 3 };
 

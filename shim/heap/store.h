@@ -25,6 +25,6 @@ struct tm_account_store {
 };
 
 /* [const after boot, but for a forked child that becomes private] */
-extern struct tm_account_store tm_account_store;
+extern TM_HIDDEN struct tm_account_store tm_account_store;
 
 #endif

@@ -88,8 +88,8 @@ struct tm_zone {
 	const struct tm_zone_os *os; /* [const] */
 };
 
-extern struct tm_zone tm_zone;
-extern const struct tm_zone_os tm_zone_os_real;
+extern TM_HIDDEN struct tm_zone tm_zone;
+extern TM_HIDDEN const struct tm_zone_os tm_zone_os_real;
 
 /* Choose the window and map the first tables. 0, or -ENOMEM where no window could be had. */
 int tm_zone_init(void);

@@ -23,7 +23,7 @@ struct tm_mem_release_ops {
 };
 
 /* [const after boot] NULL members: the kernel is called directly. */
-extern struct tm_mem_release_ops tm_mem_release_ops;
+extern TM_HIDDEN struct tm_mem_release_ops tm_mem_release_ops;
 
 /* "munmap" and "madvise" are libc's, as dlsym or the link gave them; called once, at boot. */
 void tm_mem_use_libc(int (*munmap_fn)(void *, size_t), int (*madvise_fn)(void *, size_t, int));
