@@ -120,13 +120,13 @@ static struct tm_thread_heap enter_shared(void)
 		return (struct tm_thread_heap){NULL, TM_THREAD_NONE};
 	self.shared = 1;
 	TM_SIGNAL_FENCE();
-	tm_lock_acquire(&shared_lock);
+	/* First: it takes the lock of all heaps, which ranks before. */
 	struct tm_heap *h = tm_heap_shared();
 	if (h == NULL) {
-		tm_lock_release(&shared_lock);
 		self.shared = 0;
 		return (struct tm_thread_heap){NULL, TM_THREAD_NONE};
 	}
+	tm_lock_acquire(&shared_lock);
 	return (struct tm_thread_heap){h, TM_THREAD_SHARED};
 }
 
