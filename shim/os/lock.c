@@ -40,6 +40,7 @@ static TM_TLS char thread_anchor;
 #if TM_DEBUG
 /* Bit per rank that this thread holds by tm_lock_acquire. */
 static TM_TLS uint64_t held_ranks;
+static TM_TLS uint32_t held_in; /* the generation they were taken in */
 #endif
 
 static const char *const rank_names[] = {
@@ -149,6 +150,11 @@ static void rank_enter(const struct tm_lock *lock)
 #if TM_DEBUG
 	if (lock->rank == TM_RANK_NONE)
 		return;
+	if (held_in != tm_fork_generation()) {
+		/* what the thread held in its parent it does not hold here */
+		held_in = tm_fork_generation();
+		held_ranks = 0;
+	}
 	tm_assert((held_ranks >> lock->rank) == 0);
 	held_ranks |= (uint64_t)1 << lock->rank;
 #else
