@@ -79,6 +79,7 @@ static void *large_take(struct tm_heap *h, size_t size, size_t align, enum tm_fi
 			struct tm_site site)
 {
 	free_deferred();
+	tm_trim_before_block(h, size);
 	if (tm_limit_is_near(size)) {
 		tm_trim_for_memory(h);
 		tm_limit_settle();

@@ -2,6 +2,7 @@
 #include "shim/heap/extent.h"
 
 #include "shim/base/bits.h"
+#include "shim/heap/dense.h"
 #include "shim/heap/heap.h"
 #include "shim/heap/grow.h"
 #include "shim/heap/part.h"
@@ -17,7 +18,6 @@
 
 /* From these sizes on a part is dense enough for huge pages (H58). */
 #define HUGE_FROM_SPAN_BYTES ((size_t)64 << 20)
-#define HUGE_FROM_LARGE_BYTES ((size_t)8 << 20)
 
 struct tm_part_state tm_parts[TM_PART_COUNT];
 
@@ -257,7 +257,7 @@ static bool find(const struct tm_part_state *ps, uint32_t pages, uint32_t align,
 
 static void advise(enum tm_part part, uint32_t page, size_t bytes, size_t part_bytes)
 {
-	size_t from = HUGE_FROM_LARGE_BYTES;
+	size_t from = tm_dense_is_huge() ? 0 : SIZE_MAX;
 	void *addr = tm_zone_page_addr(page);
 
 	/* Each heap has partly used spans of many classes: dense means dense for all of them. */
@@ -550,6 +550,12 @@ bool tm_extent_hand_over(enum tm_part from, enum tm_part to, size_t units_max)
 	tm_extent_carve(ps, f.run, f.at, end - f.at);
 	tm_extent_relabel(ps, to, f.at, end - f.at);
 	return true;
+}
+
+bool tm_extent_lacks(enum tm_part part, size_t bytes)
+{
+	return __atomic_load_n(&tm_parts[part].free_pages, __ATOMIC_RELAXED) < bytes >>
+	       TM_PAGE_SHIFT;
 }
 
 size_t tm_extent_used_bytes(void)

@@ -90,7 +90,8 @@ struct tm_heap {
 	uint32_t index;              /* [const] */
 	uint64_t idle_mark;          /* [helper] what its lists looked like at the last look */
 	uint64_t trimmed_mark;       /* [helper] and after the last trim; 1: trimmed orphan */
-	uint64_t next_look_ms;       /* [owner] not before: looks may cost 2 % of the time */
+	uint32_t look_spans; /* [owner] with so many spans, free ones are looked for before more */
+	uint64_t next_look_ms; /* [owner] not before: looks may cost 2 % of the time */
 	TM_ALIGNED(TM_CACHE_LINE) _Atomic(struct tm_slot *) remote; /* [atomic] pushed by anyone */
 	TM_ALIGNED(TM_CACHE_LINE) struct tm_magazine magazine[TM_MAGAZINES]; /* [owner] */
 	uint8_t heights[TM_HEAP_HEIGHTS]; /* [owner] how often a site was seen at a new height */

@@ -3,8 +3,12 @@
 
 #include <errno.h>
 
+#include "shim/heap/dense.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/grow.h"
+
+/* Value of a block's flags, see dense.h. */
+#define TM_LARGE_SMALL_PAGES 1u
 
 /* Shorter blocks could begin in one granule. */
 #define LEAST_PAGES TM_GRANULE_PAGES
@@ -49,8 +53,11 @@ void *tm_large_alloc(size_t bytes, size_t align, enum tm_fill fill)
 		p = tm_extent_take_zero(TM_PART_LARGE, pages, align_pages);
 	else
 		p = tm_extent_take(TM_PART_LARGE, pages, align_pages);
-	if (p)
+	if (p) {
 		publish(p, bytes, TM_PART_LARGE, NULL);
+		if (tm_dense_born(p, pages, fill))
+			tm_zone_granule(p)->large.flags = TM_LARGE_SMALL_PAGES;
+	}
 	return p;
 }
 
@@ -74,6 +81,8 @@ int tm_large_free(void *p, struct tm_granule *g)
 
 	if (err)
 		return err;
+	if (g->large.flags == TM_LARGE_SMALL_PAGES)
+		tm_dense_died(p, (size_t)g->large.pages);
 	if (g->large.part == TM_PART_GROW)
 		tm_grow_free(g->large.range);
 	else

@@ -15,6 +15,7 @@
 #define STEP_PERCENT 2u
 
 static _Atomic uint64_t limit_bytes; /* 0: not read yet; UINT64_MAX: none */
+static _Atomic bool unfiltered;      /* the kernel said so, and no filter came since */
 static _Atomic uint64_t next_bytes;  /* memory at which to give back */
 
 static uint64_t held_bytes(void)
@@ -27,8 +28,10 @@ static uint64_t read_limit(void)
 	struct tm_proc_status status;
 	uint64_t limit = UINT64_MAX, none = 0;
 
-	if (tm_proc_status(&status) == 0 && status.seccomp == 0)
+	if (tm_proc_status(&status) == 0 && status.seccomp == 0) {
+		atomic_store_explicit(&unfiltered, true, memory_order_relaxed);
 		limit = tm_proc_cgroup_limit();
+	}
 	if (limit > UINT64_MAX / 100)
 		limit = UINT64_MAX;
 	else
@@ -60,9 +63,15 @@ void tm_limit_settle(void)
 	atomic_store_explicit(&next_bytes, again, memory_order_relaxed);
 }
 
+bool tm_limit_may_look(void)
+{
+	return atomic_load_explicit(&unfiltered, memory_order_relaxed);
+}
+
 void tm_limit_read_nothing(void)
 {
 	uint64_t none = 0;
 
+	atomic_store_explicit(&unfiltered, false, memory_order_relaxed);
 	atomic_compare_exchange_strong(&limit_bytes, &none, UINT64_MAX);
 }

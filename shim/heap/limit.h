@@ -18,6 +18,9 @@ bool tm_limit_is_near(size_t more_bytes);
 /* After giving back. */
 void tm_limit_settle(void);
 
+/* True: it is known that no filter punishes unusual system calls of this process. */
+bool tm_limit_may_look(void);
+
 /* A filter is coming: no file is read any more. */
 void tm_limit_read_nothing(void);
 

@@ -2,6 +2,8 @@
 libtmcore_a_SOURCES += \
 	%reldir%/account.c \
 	%reldir%/account.h \
+	%reldir%/dense.c \
+	%reldir%/dense.h \
 	%reldir%/emergency.c \
 	%reldir%/emergency.h \
 	%reldir%/extent.c \

@@ -11,6 +11,13 @@
 #include "shim/heap/trim.h"
 #include "shim/os/mem.h"
 
+/*
+ * A heap that has grown by an eighth since the last look gives its wholly free spans to all classes
+ * before it takes more memory: programs come in phases, each with other sizes.
+ */
+#define LOOK_SPANS_MIN 32u
+#define LOOK_GROWTH 8u
+
 bool tm_span_keeps_entries = true;
 
 static size_t side_bytes(const struct tm_granule *head)
@@ -144,6 +151,13 @@ int tm_span_fill(struct tm_heap *h, unsigned klass)
 		return 0;
 	if (tm_heap_take_from_orphans(h, klass))
 		return 0;
+	if (h->span_count >= h->look_spans && h->span_count >= LOOK_SPANS_MIN) {
+		size_t bytes = tm_trim_before_growth(h);
+
+		h->look_spans = h->span_count + h->span_count / LOOK_GROWTH;
+		if (bytes != 0 && h->list[klass] != NULL)
+			return 0;
+	}
 	if (tm_limit_is_near((size_t)tm_class_shape[klass].granules << TM_GRANULE_SHIFT)) {
 		tm_trim_for_memory(h);
 		tm_limit_settle();

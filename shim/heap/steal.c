@@ -13,6 +13,8 @@
 
 #include "shim/base/fmt.h"
 #include "shim/heap/remote.h"
+#include "shim/heap/extent.h"
+#include "shim/heap/limit.h"
 #include "shim/heap/purge.h"
 #include "shim/heap/trim.h"
 #include "shim/os/lock.h"
@@ -24,6 +26,10 @@
 
 /* Heaps are looked at this often; a owner whose lists stay as they are is idle. */
 #define TRIM_PERIOD_MS 250u
+
+/* Reading /proc for each sleeping thread is worth it when memory has grown by this. */
+#define SLEEPERS_GROWTH_BYTES ((size_t)32 << 20)
+#define BLOCKS_GROWTH_BYTES ((size_t)8 << 20)
 
 /* While a thread that works has a heap of this size, the helper stays to see when it pauses. */
 #define PENDING_SPANS 128u
@@ -158,18 +164,63 @@ size_t tm_trim_orphans(void)
 	return bytes;
 }
 
+/* [heaps lock] A heap whose word says busy, the caller's own among them, could not be taken anyway. */
+static bool is_owned_and_free(const struct tm_heap *h)
+{
+	return atomic_load_explicit(&h->state, memory_order_acquire) == TM_HEAP_OWNED &&
+	       h->tid != 0 && (__atomic_load_n(h->tls_word, __ATOMIC_RELAXED) & TM_HEAP_BUSY) == 0;
+}
+
 /* Without waiting for a second look: memory is short now. */
 static void take_from_sleeper(struct tm_heap *h, void *arg)
 {
 	size_t *bytes = arg;
 	uint64_t slices;
 
-	if (atomic_load_explicit(&h->state, memory_order_acquire) != TM_HEAP_OWNED || h->tid == 0 ||
-	    h->span_count < STEAL_WORTH_SPANS || look(h->tid, &slices) != SLEEP_ASLEEP ||
-	    !steal(h, slices))
+	if (h->tid == 0 || h->span_count < STEAL_WORTH_SPANS)
 		return;
-	*bytes += tm_trim_heap(h, TM_TRIM_PAGES);
-	return_heap(h);
+	/* Under the lock its thread cannot end, and its word stays where it is. */
+	tm_heap_lock();
+	if (is_owned_and_free(h) && look(h->tid, &slices) == SLEEP_ASLEEP && steal(h, slices)) {
+		*bytes += tm_trim_heap(h, TM_TRIM_PAGES);
+		return_heap(h);
+	}
+	tm_heap_unlock();
+}
+
+size_t tm_trim_before_growth(struct tm_heap *h)
+{
+	static _Atomic size_t used_then; /* when sleepers were looked at last */
+	size_t bytes = tm_trim_heap(h, TM_TRIM_SPANS);
+
+	tm_trim_lock();
+	bytes += tm_trim_orphans();
+	size_t used = tm_extent_used_bytes();
+	size_t then = atomic_load_explicit(&used_then, memory_order_relaxed);
+	if (used < then)
+		atomic_store_explicit(&used_then, used, memory_order_relaxed);
+	if (used > then + SLEEPERS_GROWTH_BYTES && tm_limit_may_look()) {
+		tm_heap_each(take_from_sleeper, &bytes);
+		atomic_store_explicit(&used_then, tm_extent_used_bytes(), memory_order_relaxed);
+	}
+	tm_trim_unlock();
+	return bytes;
+}
+
+void tm_trim_before_block(struct tm_heap *h, size_t bytes)
+{
+	static _Atomic size_t used_then;
+	size_t used, then;
+
+	if (!tm_extent_lacks(TM_PART_LARGE, bytes))
+		return;
+	used = tm_extent_used_bytes();
+	then = atomic_load_explicit(&used_then, memory_order_relaxed);
+	if (used >= then && used - then < BLOCKS_GROWTH_BYTES)
+		return;
+	if (h->span_count >= STEAL_WORTH_SPANS)
+		tm_trim_before_growth(h);
+	atomic_store_explicit(&used_then, tm_extent_used_bytes(), memory_order_relaxed);
 }
 
 size_t tm_trim_for_memory(struct tm_heap *h)
@@ -191,22 +242,27 @@ static void trim_sleeper(struct tm_heap *h, void *arg)
 	bool big = h->span_count >= PENDING_SPANS;
 	uint64_t slices, mark;
 
-	if (atomic_load_explicit(&h->state, memory_order_acquire) != TM_HEAP_OWNED || h->tid == 0 ||
-	    (h->span_count < STEAL_WORTH_SPANS && !pushed))
+	if (h->tid == 0 || (h->span_count < STEAL_WORTH_SPANS && !pushed))
 		return;
 	mark = signature(h);
 	if (mark == h->trimmed_mark && !pushed)
 		return; /* nothing has happened since */
-	enum sleep sleep = look(h->tid, &slices);
-	if (sleep == SLEEP_ASLEEP && mark == h->idle_mark && steal(h, slices)) {
-		/* Its thread may want to end meanwhile: it waits for the heap before it orphans it. */
-		sum->released_bytes += tm_trim_heap(h, TM_TRIM_PAGES);
-		h->trimmed_mark = signature(h);
-		return_heap(h);
-	} else if (sleep != SLEEP_UNKNOWN && big) {
+	tm_heap_lock();
+	if (is_owned_and_free(h)) {
+		enum sleep sleep = look(h->tid, &slices);
+
+		if (sleep == SLEEP_ASLEEP && mark == h->idle_mark && steal(h, slices)) {
+			sum->released_bytes += tm_trim_heap(h, TM_TRIM_PAGES);
+			h->trimmed_mark = signature(h);
+			return_heap(h);
+		} else if (sleep != SLEEP_UNKNOWN && big) {
+			sum->pending_bytes += (size_t)h->span_count << TM_GRANULE_SHIFT;
+		}
+	} else if (big) {
 		sum->pending_bytes += (size_t)h->span_count << TM_GRANULE_SHIFT;
 	}
 	h->idle_mark = mark;
+	tm_heap_unlock();
 }
 
 size_t tm_trim_heaps(uint64_t now_ms)

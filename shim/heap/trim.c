@@ -307,6 +307,8 @@ size_t tm_trim_heap(struct tm_heap *h, enum tm_trim_depth depth)
 		tm_remote_drain(h);
 	count_free(h);
 	bytes = release_empty(h);
+	if (bytes != 0)
+		h->look_spans = h->span_count + h->span_count / 8;
 	if (depth == TM_TRIM_PAGES)
 		bytes += park_pages(h);
 	h->first_slot_frees = 0;

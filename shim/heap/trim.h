@@ -34,6 +34,15 @@ void tm_trim_init(void);
  */
 size_t tm_trim_for_memory(struct tm_heap *h);
 
+/*
+ * The heap is about to grow: wholly free spans of this heap, of orphans and, once per 32 MiB, of
+ * heaps whose threads sleep go back to the parts. No memory goes to the kernel. Returns the bytes.
+ */
+size_t tm_trim_before_growth(struct tm_heap *h);
+
+/* The same for a block, no more often than every 8 MiB of growth. */
+void tm_trim_before_block(struct tm_heap *h, size_t bytes);
+
 /* Put parked slots of the class back onto the heap's empty list. False if there are none. */
 bool tm_trim_unpark(struct tm_heap *h, unsigned klass);
 
