@@ -20,9 +20,10 @@
 #define SHIM_CALLS                                                                                 \
 	X(getenv)                                                                                  \
 	X(open)                                                                                    \
-	X(open64) X(openat) X(read) X(close) X(mmap) X(mmap64) X(munmap) X(madvise) X(mprotect)    \
-		X(mremap) X(dl_iterate_phdr) X(clock_gettime) X(pthread_create) X(sysconf)         \
-			X(getrlimit) X(sched_getaffinity) X(getrandom) X(secure_getenv)
+	X(open64)                                                                                  \
+	X(openat) X(read) X(close) X(mmap) X(mmap64) X(munmap) X(madvise) X(mprotect) X(mremap)    \
+		X(dl_iterate_phdr) X(clock_gettime) X(pthread_create) X(sysconf) X(getrlimit)      \
+			X(sched_getaffinity) X(getrandom) X(secure_getenv)
 
 enum call {
 #define X(name) call_##name,
