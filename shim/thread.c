@@ -22,7 +22,7 @@ static TM_TLS struct {
 	uint8_t shared; /* it holds the shared heap: a signal handler must not */
 } self;
 
-static struct tm_lock shared_lock = TM_LOCK_INIT(TM_RANK_HEAP);
+static struct tm_lock shared_lock = TM_LOCK_INIT(TM_RANK_SHARED);
 static pthread_key_t key;
 static bool key_ready;
 /* libc's, found without dlsym: in libpthread of older releases, which may not be loaded. */
@@ -120,7 +120,7 @@ static struct tm_thread_heap enter_shared(void)
 		return (struct tm_thread_heap){NULL, TM_THREAD_NONE};
 	self.shared = 1;
 	TM_SIGNAL_FENCE();
-	/* First: it takes the lock of all heaps, which ranks before. */
+	/* Made once, under the lock of all heaps. */
 	struct tm_heap *h = tm_heap_shared();
 	if (h == NULL) {
 		self.shared = 0;
