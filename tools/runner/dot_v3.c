@@ -12,10 +12,10 @@
 
 #include "tools/runner/blocks.h"
 
-/* Addresses of block i in the four rows. */
+/* Where the four rows stand; blocks are at the same offset in each. */
 struct four {
 	const uint8_t *at[YI_DOT_ROWS];
-	size_t ahead; /* from these rows to the next four */
+	uintptr_t ahead; /* what is asked for next, two times four rows on */
 };
 
 static inline struct four four_rows(const void *weights, size_t row_bytes)
@@ -23,18 +23,21 @@ static inline struct four four_rows(const void *weights, size_t row_bytes)
 	const uint8_t *at = weights;
 
 	return (struct four){{at, at + row_bytes, at + 2 * row_bytes, at + 3 * row_bytes},
-			     YI_DOT_ROWS * row_bytes};
+			     (uintptr_t)at + 2 * YI_DOT_ROWS * row_bytes};
 }
 
-/* On to the next block.  Rows are too short for the hardware to see where they lead, so the same
- * block of the next four is asked for now; beyond the last row that does nothing. */
+/*
+ * On to the next block.  Rows are too short for the hardware to see where they lead, so as many
+ * bytes further on as were used of these are asked for now; beyond the last row that does
+ * nothing.
+ */
 static inline void step(struct four *rows, size_t bytes)
 {
-	for (int r = 0; r < YI_DOT_ROWS; r++) {
-		_mm_prefetch((const char *)(uintptr_t)((uintptr_t)rows->at[r] + rows->ahead),
-			     _MM_HINT_T0);
+	for (size_t at = 0; at + 64 <= YI_DOT_ROWS * bytes; at += 64)
+		_mm_prefetch((const char *)(rows->ahead + at), _MM_HINT_T0);
+	rows->ahead += YI_DOT_ROWS * bytes;
+	for (int r = 0; r < YI_DOT_ROWS; r++)
 		rows->at[r] += bytes;
-	}
 }
 
 static inline uint16_t half_at(const uint8_t *at)
@@ -61,29 +64,40 @@ static inline __m256i load32(const void *at)
 	return _mm256_loadu_si256((const __m256i *)at);
 }
 
-/* 32 nibbles in the order of their elements. */
-static inline __m256i nibbles(const uint8_t *qs)
-{
-	const __m256i both =
-		_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)qs));
-	const __m256i shifts = _mm256_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4);
+/* Elements 0 .. 15 of a block of two rows, side by side, and elements 16 .. 31. */
+struct halves2 {
+	__m256i low, high;
+};
 
-	return _mm256_and_si256(_mm256_srlv_epi32(both, shifts), _mm256_set1_epi8(15));
+static inline struct halves2 two_nibbles(const uint8_t *a, const uint8_t *b)
+{
+	const __m128i packed_a = _mm_loadu_si128((const __m128i *)(const void *)a);
+	const __m128i packed_b = _mm_loadu_si128((const __m128i *)(const void *)b);
+	const __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256(packed_a), packed_b, 1);
+	const __m256i mask = _mm256_set1_epi8(15);
+
+	return (struct halves2){_mm256_and_si256(both, mask),
+				_mm256_and_si256(_mm256_srli_epi16(both, 4), mask)};
 }
 
-/* 16 in every byte whose bit of the 32 is set. */
-static inline __m256i fifth_bits(const uint8_t *qh)
+/* Adds 16 to every byte whose bit is set in the rows' 32 bits. */
+static inline struct halves2 add_fifth_bits(struct halves2 q, const uint8_t *a, const uint8_t *b)
 {
-	const __m256i which =
-		_mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+	const __m256i low = _mm256_setr_epi64x(0, 0x0101010101010101, 0, 0x0101010101010101);
+	const __m256i high = _mm256_add_epi8(low, _mm256_set1_epi8(2));
 	const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201);
-	int32_t bits;
-	__m256i bytes;
+	const __m256i sixteen = _mm256_set1_epi8(16);
+	int32_t bits_a, bits_b;
+	__m256i bits, x, y;
 
-	memcpy(&bits, qh, sizeof(bits));
-	bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(bits), which);
-	bytes = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
-	return _mm256_and_si256(bytes, _mm256_set1_epi8(16));
+	memcpy(&bits_a, a, sizeof(bits_a));
+	memcpy(&bits_b, b, sizeof(bits_b));
+	bits = _mm256_blend_epi32(_mm256_set1_epi32(bits_a), _mm256_set1_epi32(bits_b), 0xf0);
+	x = _mm256_and_si256(_mm256_shuffle_epi8(bits, low), bit);
+	y = _mm256_and_si256(_mm256_shuffle_epi8(bits, high), bit);
+	x = _mm256_and_si256(_mm256_cmpeq_epi8(x, bit), sixteen);
+	y = _mm256_and_si256(_mm256_cmpeq_epi8(y, bit), sixteen);
+	return (struct halves2){_mm256_or_si256(q.low, x), _mm256_or_si256(q.high, y)};
 }
 
 /* Sums of products of unsigned weights (at most 128) and activations in eight lanes. */
@@ -108,6 +122,42 @@ static inline __m128i sums4(__m256i a, __m256i b, __m256i c, __m256i d)
 	const __m256i sums = _mm256_add_epi32(_mm256_blend_epi32(ab, cd, 0xcc), swapped);
 
 	return _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+}
+
+/* Activations of a block, each half twice. */
+static inline struct halves2 two_acts(const int8_t *qs)
+{
+	return (struct halves2){
+		_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)qs)),
+		_mm256_broadcastsi128_si256(
+			_mm_loadu_si128((const __m128i *)(const void *)(qs + 16)))};
+}
+
+/* Sums of products of two rows, one in each half; weights of at most 31 don't overflow. */
+static inline __m256i two_products(struct halves2 weights, struct halves2 acts)
+{
+	const __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(weights.low, acts.low),
+					       _mm256_maddubs_epi16(weights.high, acts.high));
+
+	return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+}
+
+/* The sums of the halves of both: rows a and b in one, c and d in the other. */
+static inline __m128i sums2(__m256i ab, __m256i cd)
+{
+	__m256i sums = add_pairs(ab, cd);
+
+	sums = _mm256_add_epi32(sums, _mm256_shuffle_epi32(sums, 0x4e));
+	return _mm_unpacklo_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+}
+
+/* What is to be subtracted from a sum: so many times the sum of the activations. */
+static inline __m128i times(const int32_t *sum, int shift)
+{
+	float bits;
+
+	memcpy(&bits, sum, sizeof(bits));
+	return _mm_slli_epi32(_mm_castps_si128(_mm_set1_ps(bits)), shift);
 }
 
 /* Activations as quantised below, see yi_dot_v3_quant_q8_0. */
@@ -157,14 +207,12 @@ void yi_dot_v3_q4_0(const void *weights, size_t row_bytes, const void *acts, siz
 	__m128 f = _mm_setzero_ps();
 
 	for (size_t i = 0; i < n / YI_BLOCK; i++, step(&rows, sizeof(struct yi_q4_0))) {
-		const __m256i a = load32(y.qs + YI_BLOCK * i);
-		__m256i p[YI_DOT_ROWS];
-		__m128i sums;
-
-		for (int r = 0; r < YI_DOT_ROWS; r++)
-			p[r] = products(nibbles(rows.at[r] + 2), a);
+		const struct halves2 a = two_acts(y.qs + YI_BLOCK * i);
+		const __m256i p = two_products(two_nibbles(rows.at[0] + 2, rows.at[1] + 2), a);
+		const __m256i q = two_products(two_nibbles(rows.at[2] + 2, rows.at[3] + 2), a);
 		/* Weights are nibbles less 8. */
-		sums = _mm_sub_epi32(sums4(p[0], p[1], p[2], p[3]), _mm_set1_epi32(8 * y.sums[i]));
+		const __m128i sums = _mm_sub_epi32(sums2(p, q), times(y.sums + i, 3));
+
 		f = _mm_add_ps(f, _mm_mul_ps(_mm_mul_ps(_mm_cvtepi32_ps(sums), halves(&rows, 0)),
 					     _mm_broadcast_ss(y.d + i)));
 	}
@@ -178,16 +226,16 @@ void yi_dot_v3_q5_0(const void *weights, size_t row_bytes, const void *acts, siz
 	__m128 f = _mm_setzero_ps();
 
 	for (size_t i = 0; i < n / YI_BLOCK; i++, step(&rows, sizeof(struct yi_q5_0))) {
-		const __m256i a = load32(y.qs + YI_BLOCK * i);
-		__m256i p[YI_DOT_ROWS];
-		__m128i sums;
-
-		for (int r = 0; r < YI_DOT_ROWS; r++)
-			p[r] = products(_mm256_or_si256(nibbles(rows.at[r] + 6),
-							fifth_bits(rows.at[r] + 2)),
-					a);
+		const struct halves2 a = two_acts(y.qs + YI_BLOCK * i);
+		const struct halves2 w = two_nibbles(rows.at[0] + 6, rows.at[1] + 6);
+		const struct halves2 v = two_nibbles(rows.at[2] + 6, rows.at[3] + 6);
+		const __m256i p =
+			two_products(add_fifth_bits(w, rows.at[0] + 2, rows.at[1] + 2), a);
+		const __m256i q =
+			two_products(add_fifth_bits(v, rows.at[2] + 2, rows.at[3] + 2), a);
 		/* Weights are five bits less 16. */
-		sums = _mm_sub_epi32(sums4(p[0], p[1], p[2], p[3]), _mm_set1_epi32(16 * y.sums[i]));
+		const __m128i sums = _mm_sub_epi32(sums2(p, q), times(y.sums + i, 4));
+
 		f = _mm_add_ps(f,
 			       _mm_mul_ps(_mm_mul_ps(halves(&rows, 0), _mm_broadcast_ss(y.d + i)),
 					  _mm_cvtepi32_ps(sums)));
@@ -213,12 +261,11 @@ void yi_dot_v3_q4_1(const void *weights, size_t row_bytes, const void *acts, siz
 	__m128 f = _mm_setzero_ps();
 
 	for (size_t i = 0; i < n / YI_BLOCK; i++, step(&rows, sizeof(struct yi_q4_1))) {
-		const __m256i a = load32(y.qs + YI_BLOCK * i);
-		__m256i p[YI_DOT_ROWS];
+		const struct halves2 a = two_acts(y.qs + YI_BLOCK * i);
+		const __m256i p = two_products(two_nibbles(rows.at[0] + 4, rows.at[1] + 4), a);
+		const __m256i q = two_products(two_nibbles(rows.at[2] + 4, rows.at[3] + 4), a);
 
-		for (int r = 0; r < YI_DOT_ROWS; r++)
-			p[r] = products(nibbles(rows.at[r] + 4), a);
-		f = add_min(f, &rows, &y, i, sums4(p[0], p[1], p[2], p[3]));
+		f = add_min(f, &rows, &y, i, sums2(p, q));
 	}
 	_mm_storeu_ps(ret, f);
 }
@@ -230,14 +277,15 @@ void yi_dot_v3_q5_1(const void *weights, size_t row_bytes, const void *acts, siz
 	__m128 f = _mm_setzero_ps();
 
 	for (size_t i = 0; i < n / YI_BLOCK; i++, step(&rows, sizeof(struct yi_q5_1))) {
-		const __m256i a = load32(y.qs + YI_BLOCK * i);
-		__m256i p[YI_DOT_ROWS];
+		const struct halves2 a = two_acts(y.qs + YI_BLOCK * i);
+		const struct halves2 w = two_nibbles(rows.at[0] + 8, rows.at[1] + 8);
+		const struct halves2 v = two_nibbles(rows.at[2] + 8, rows.at[3] + 8);
+		const __m256i p =
+			two_products(add_fifth_bits(w, rows.at[0] + 4, rows.at[1] + 4), a);
+		const __m256i q =
+			two_products(add_fifth_bits(v, rows.at[2] + 4, rows.at[3] + 4), a);
 
-		for (int r = 0; r < YI_DOT_ROWS; r++)
-			p[r] = products(_mm256_or_si256(nibbles(rows.at[r] + 8),
-							fifth_bits(rows.at[r] + 4)),
-					a);
-		f = add_min(f, &rows, &y, i, sums4(p[0], p[1], p[2], p[3]));
+		f = add_min(f, &rows, &y, i, sums2(p, q));
 	}
 	_mm_storeu_ps(ret, f);
 }

@@ -4,16 +4,18 @@
  * writes what `yi-coder-run --logits` writes.  Compiled by oracle.sh against the library's own
  * headers once the packages are there.
  *
- *	logits BACKEND.so MODEL.gguf OUT TOKENS N BATCH THREADS [bench]
+ *	logits BACKEND.so|FOLDER MODEL.gguf OUT TOKENS N BATCH THREADS [bench]
  *
  * TOKENS: ids separated by commas.  N: tokens to generate greedily after them.  BATCH: prompt
- * tokens evaluated at once.  Prints the generated ids.  bench: prints milliseconds per generated
- * token (least and median) instead of writing logits.
+ * tokens evaluated at once.  FOLDER: the back end in it that suits the processor best.  Prints
+ * the generated ids.  bench: prints milliseconds per generated token (least and median) instead
+ * of writing logits.
  */
 #include <llama.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #define MAX_TOKENS 8192
@@ -116,11 +118,14 @@ int main(int argc, char **argv)
 	struct llama_context *ctx;
 	const float *row = NULL;
 	FILE *out = NULL;
+	struct stat st;
 
 	if (argc < 8)
 		fail("usage: logits BACKEND.so MODEL.gguf OUT TOKENS N BATCH THREADS [bench]");
 	llama_log_set(silent, NULL);
-	if (!ggml_backend_load(argv[1]))
+	if (stat(argv[1], &st) == 0 && S_ISDIR(st.st_mode))
+		ggml_backend_load_all_from_path(argv[1]);
+	else if (!ggml_backend_load(argv[1]))
 		fail("back end cannot be loaded");
 	for (char *at = argv[4]; *at && n_ids < MAX_TOKENS; at += *at == ',')
 		ids[n_ids++] = (llama_token)strtol(at, &at, 10);
