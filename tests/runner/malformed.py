@@ -313,6 +313,19 @@ def main():
             passed += 1
         else:
             failed += 1
+    # Too large to be looked through when it is loaded: found when a result is not a number.
+    subprocess.run([RUN, "make-model", "--shape", "smollm2-135m", "--layers", "16", "-o", "large.gguf"], check=True)
+    m = Model(open("large.gguf", "rb").read())
+    poison("blk.7.ffn_up.weight", 34 * 100, b"\0\x7c")(m)
+    open("large.gguf", "wb").write(m.bytes())
+    for args in (["-m", "large.gguf", "-p", "a", "-n", "1"], ["info", "large.gguf", "--check"],
+                 ["serve-load", "-m", "large.gguf", "--sessions", "2", "--concurrency", "2", "-n", "1"]):
+        status, err, _ = run(args, "large.gguf")
+        good = status == 3 and "blk.7.ffn_up.weight" in err and err.count("\n") == 1
+        passed += good
+        failed += not good
+        if not good:
+            print(f"{args}: status {status}, {err!r}")
     status, err, _ = run(["-m", "good.gguf", "-p", "Hello", "-n", "1", "--greedy", "--quiet"], "good.gguf")
     assert status == 0, err
     print(f"{passed} passed, {failed} failed, 0 skipped")

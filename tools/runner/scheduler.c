@@ -156,6 +156,7 @@ static float *evaluate(struct yi_scheduler *scheduler)
 				wait(scheduler, scheduler->planned[0]);
 			else
 				yi_session_fail(scheduler->planned[0], "evaluation failed");
+			scheduler->not_finite |= code == -EDOM;
 			return NULL;
 		}
 	}

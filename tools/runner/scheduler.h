@@ -31,7 +31,8 @@ struct yi_scheduler {
 	uint32_t n_running;
 	struct yi_session **parked; /* first in, first out */
 	uint32_t n_parked;
-	size_t next; /* request to admit */
+	size_t next;     /* request to admit */
+	bool not_finite; /* a result was not a number: the model may be to blame */
 	struct yi_item *items;
 	struct yi_session **planned; /* sessions with items in this step */
 	uint32_t n_planned, n_items, n_rows;

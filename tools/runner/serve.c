@@ -9,6 +9,7 @@
 
 #include "tools/runner/leak_demo.h"
 #include "tools/runner/mem.h"
+#include "tools/runner/model_check.h"
 #include "tools/runner/scheduler.h"
 
 /* Context of a session where none is given: prompts and answers of a load are short. */
@@ -156,6 +157,8 @@ static int serve_all(struct serve *serve)
 	code = yi_scheduler_run(scheduler);
 	if (code)
 		return no_memory(serve);
+	if (scheduler->not_finite && yi_model_check_data(serve->model, &serve->error))
+		return -EINVAL;
 	if (yi_scheduler_report(scheduler))
 		code = yi_error_set(&serve->error, YI_EXIT_TROUBLE, -EIO, "%s: cannot be written",
 				    serve->options.stats);
