@@ -31,9 +31,9 @@ oracle_fetch() {
 oracle_install() {
 	rm -rf "$ORACLE"
 	mkdir -p "$ORACLE/include"
-	(cd "$ORACLE" && npm i --silent --no-audit --no-fund --ignore-scripts --omit=optional --prefix . \
+	(cd "$ORACLE" && npm i --loglevel=error --no-audit --no-fund --ignore-scripts --omit=optional --prefix . \
 		"node-llama-cpp@$oracle_version" "@node-llama-cpp/linux-x64@$oracle_version") >"$ORACLE/npm.log" 2>&1 ||
-		oracle_skip "the npm registry can't be reached: $(tail -n 1 "$ORACLE/npm.log")"
+		oracle_skip "the npm registry can't be reached: $(grep -m 1 -i "err" "$ORACLE/npm.log")"
 	# The headers come in the source bundle that the package carries.
 	git clone -q --bare "$ORACLE/node_modules/node-llama-cpp/llama/gitRelease.bundle" "$ORACLE/src.git" || exit 1
 	for header in $(git -C "$ORACLE/src.git" ls-tree --name-only HEAD include/ ggml/include/); do
