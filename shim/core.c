@@ -9,6 +9,7 @@
 #include "shim/boot.h"
 #include "shim/heap/account.h"
 #include "shim/heap/extent.h"
+#include "shim/heap/grow.h"
 #include "shim/heap/heap.h"
 #include "shim/heap/meta.h"
 #include "shim/heap/purge.h"
@@ -65,6 +66,9 @@ int tm_core_boot(void)
 	if (rc == 0) {
 		configure_huge(options);
 		tm_extent_init();
+		tm_grow_init();
+		tm_purge_init();
+		tm_meta_init();
 		rc = tm_heap_init();
 	}
 	if (rc != 0)

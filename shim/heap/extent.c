@@ -552,25 +552,6 @@ bool tm_extent_hand_over(enum tm_part from, enum tm_part to, size_t units_max)
 	return true;
 }
 
-bool tm_extent_lacks(enum tm_part part, size_t bytes)
-{
-	return __atomic_load_n(&tm_parts[part].free_pages, __ATOMIC_RELAXED) < bytes >>
-	       TM_PAGE_SHIFT;
-}
-
-size_t tm_extent_used_bytes(void)
-{
-	uint64_t pages = 0;
-
-	for (int i = 0; i < TM_PART_COUNT; i++) {
-		uint64_t mapped = __atomic_load_n(&tm_parts[i].mapped_pages, __ATOMIC_RELAXED);
-		uint64_t unused = __atomic_load_n(&tm_parts[i].free_pages, __ATOMIC_RELAXED);
-
-		pages += mapped > unused ? mapped - unused : 0;
-	}
-	return pages << TM_PAGE_SHIFT;
-}
-
 void tm_extent_stats(enum tm_part part, struct tm_part_stats *ret_stats)
 {
 	struct tm_part_state *ps = &tm_parts[part];

@@ -396,6 +396,12 @@ static size_t trim(uint32_t ticks, size_t keep_bytes)
 	return bytes;
 }
 
+void tm_grow_init(void)
+{
+	lock_grow();
+	unlock_grow();
+}
+
 size_t tm_grow_tick(uint32_t ticks, size_t keep_bytes)
 {
 	size_t left;

@@ -49,4 +49,7 @@ const char *tm_grow_check(void);
 /* Forget everything; tests only. */
 void tm_grow_clear(void);
 
+/* At boot: the lock must be in the fork handlers' walk before anybody forks. */
+void tm_grow_init(void);
+
 #endif

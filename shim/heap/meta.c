@@ -69,6 +69,12 @@ static void lock_meta(void)
 	}
 }
 
+void tm_meta_init(void)
+{
+	lock_meta();
+	tm_lock_release(&meta.lock);
+}
+
 static void *alloc_large(size_t bytes)
 {
 	size_t mapped = tm_bits_align_up(bytes, (size_t)64 << 10);

@@ -22,4 +22,7 @@ void tm_meta_free(void *p, size_t bytes, size_t align);
 /* Bytes mapped, and of these the bytes handed out. */
 void tm_meta_stats(size_t *ret_mapped, size_t *ret_used);
 
+/* At boot: the lock must be in the fork handlers' walk before anybody forks. */
+void tm_meta_init(void);
+
 #endif

@@ -367,6 +367,12 @@ static bool lock_purge(void)
 	return true;
 }
 
+void tm_purge_init(void)
+{
+	if (lock_purge())
+		tm_lock_release(&purge.lock);
+}
+
 size_t tm_purge_tick(uint64_t now_ms)
 {
 	size_t left = 0;

@@ -83,4 +83,7 @@ enum tm_purge_mode tm_purge_mode(void);
 /* After memory was given, off all locks. event counts them, roughly. */
 void tm_purge_notice(uint64_t event);
 
+/* At boot: the lock must be in the fork handlers' walk before anybody forks. */
+void tm_purge_init(void);
+
 #endif

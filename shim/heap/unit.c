@@ -177,3 +177,22 @@ void tm_unit_give(struct tm_part_state *ps, uint32_t page, uint32_t pages, uint3
 		last = base + from;
 	}
 }
+
+bool tm_extent_lacks(enum tm_part part, size_t bytes)
+{
+	return __atomic_load_n(&tm_parts[part].free_pages, __ATOMIC_RELAXED) < bytes >>
+	       TM_PAGE_SHIFT;
+}
+
+size_t tm_extent_used_bytes(void)
+{
+	uint64_t pages = 0;
+
+	for (int i = 0; i < TM_PART_COUNT; i++) {
+		uint64_t mapped = __atomic_load_n(&tm_parts[i].mapped_pages, __ATOMIC_RELAXED);
+		uint64_t unused = __atomic_load_n(&tm_parts[i].free_pages, __ATOMIC_RELAXED);
+
+		pages += mapped > unused ? mapped - unused : 0;
+	}
+	return pages << TM_PAGE_SHIFT;
+}

@@ -17,13 +17,18 @@
 #include <time.h>
 #include <unistd.h>
 
+/* it has two opinions of these lines */
+/* clang-format off */
 #define SHIM_CALLS                                                                                 \
 	X(getenv)                                                                                  \
 	X(open)                                                                                    \
 	X(open64)                                                                                  \
-	X(openat) X(read) X(close) X(mmap) X(mmap64) X(munmap) X(madvise) X(mprotect) X(mremap)    \
-		X(dl_iterate_phdr) X(clock_gettime) X(pthread_create) X(sysconf) X(getrlimit)      \
-			X(sched_getaffinity) X(getrandom) X(secure_getenv)
+	X(openat)                                                                                  \
+	X(read)                                                                                    \
+	X(close) X(mmap) X(mmap64) X(munmap) X(madvise) X(mprotect) X(mremap) X(dl_iterate_phdr)   \
+		X(clock_gettime) X(pthread_create) X(sysconf) X(getrlimit) X(sched_getaffinity)    \
+			X(getrandom) X(secure_getenv)
+/* clang-format on */
 
 enum call {
 #define X(name) call_##name,
