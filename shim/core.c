@@ -105,29 +105,43 @@ void tm_alloc_ops(struct tm_ops *ops)
 	};
 }
 
+/*
+ * The owner may release the span meanwhile: what it was is read once, and only counted if it is the
+ * same before and after. Memory of side entries is reused but never unmapped, so that a stale look
+ * reads other entries at worst.
+ */
 static void count_span(const struct tm_granule *head, struct tm_snapshot_part *part)
 {
-	size_t slot_bytes = tm_class_bytes(head->klass);
+	const uint8_t *side = __atomic_load_n(&head->side, __ATOMIC_ACQUIRE);
+	uint8_t klass = __atomic_load_n(&head->klass, __ATOMIC_RELAXED);
+	uint16_t carved = __atomic_load_n(&head->carved, __ATOMIC_RELAXED);
+	const struct tm_class_shape *shape = &tm_class_shape[klass < TM_CLASSES ? klass : 0];
+	size_t entry_bytes = klass < TM_SMALL_CLASSES ? 3 : 8;
 
-	if (head->side == NULL) {
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (klass >= TM_CLASSES || carved > shape->slots ||
+	    side != __atomic_load_n(&head->side, __ATOMIC_RELAXED) ||
+	    klass != __atomic_load_n(&head->klass, __ATOMIC_RELAXED))
+		return;
+	if (side == NULL) {
 		/* Without the account only the carved slots are known: an upper bound. */
-		part->blocks += head->carved;
-		part->slot_bytes += head->carved * slot_bytes;
-		part->live_bytes += head->carved * slot_bytes;
+		part->blocks += carved;
+		part->slot_bytes += carved * (size_t)shape->slot_bytes;
+		part->live_bytes += carved * (size_t)shape->slot_bytes;
 		return;
 	}
-	for (uint32_t i = tm_span_first(head); i < head->nslots; i++) {
-		const void *entry = tm_span_entry(head, i);
+	for (uint32_t i = (uint32_t)(shape->slots - carved); i < shape->slots; i++) {
+		tm_entry8 entry = 0;
 
-		if (tm_span_entry_is_free(head, i))
+		__builtin_memcpy(&entry, side + i * entry_bytes, entry_bytes);
+		if ((entry & 0xffff) == TM_ENTRY_FREE)
 			continue;
 		part->blocks++;
-		part->slot_bytes += slot_bytes;
-		if (head->kind == TM_SPAN_SMALL)
-			part->live_bytes += tm_entry3_requested(
-				slot_bytes, ((const struct tm_entry3 *)entry)->id);
+		part->slot_bytes += shape->slot_bytes;
+		if (entry_bytes == 3)
+			part->live_bytes += tm_entry3_requested(shape->slot_bytes, (unsigned)entry);
 		else
-			part->live_bytes += *(const tm_entry8 *)entry >> 24;
+			part->live_bytes += entry >> 24;
 	}
 }
 
