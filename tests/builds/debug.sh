@@ -5,6 +5,4 @@
 . "$TM_SRC/tests/builds/common.sh"
 configure_here --enable-werror --enable-debug
 make -s -j"$jobs" tests
-run_suites unit death
-# the preload programs under the lock order check: minutes, so with the long forms
-[ -z "${TM_LONG:-}" ] || run_suites preload
+run_suites unit preload death
