@@ -113,12 +113,12 @@ void tm_alloc_ops(struct tm_ops *ops)
 static void count_span(const struct tm_granule *head, struct tm_snapshot_part *part)
 {
 	const uint8_t *side = __atomic_load_n(&head->side, __ATOMIC_ACQUIRE);
-	uint8_t klass = __atomic_load_n(&head->klass, __ATOMIC_RELAXED);
-	uint16_t carved = __atomic_load_n(&head->carved, __ATOMIC_RELAXED);
+	uint8_t klass = __atomic_load_n(&head->klass, __ATOMIC_ACQUIRE);
+	/* acquire, all three: they are read before the second look below */
+	uint16_t carved = __atomic_load_n(&head->carved, __ATOMIC_ACQUIRE);
 	const struct tm_class_shape *shape = &tm_class_shape[klass < TM_CLASSES ? klass : 0];
 	size_t entry_bytes = klass < TM_SMALL_CLASSES ? 3 : 8;
 
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (klass >= TM_CLASSES || carved > shape->slots ||
 	    side != __atomic_load_n(&head->side, __ATOMIC_RELAXED) ||
 	    klass != __atomic_load_n(&head->klass, __ATOMIC_RELAXED))
