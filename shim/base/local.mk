@@ -2,6 +2,7 @@
 libtmbase_a_SOURCES += \
 	%reldir%/assert.h \
 	%reldir%/attrs.h \
+	%reldir%/authorities.def \
 	%reldir%/bits.h \
 	%reldir%/fmt.c \
 	%reldir%/fmt.h \

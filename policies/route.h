@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * route: which tier a request goes to, and who said so. Order of authority: rule > profile > learned >
+ * phase and size > default. Asked for requests above 1 KiB only; smaller ones go by the phase alone
+ * (tm_phase_now).
+ *
+ * Pure: no system call, no clock, no allocation, no lock. Any thread may call; a struct
+ * tm_route_thread belongs to one thread at a time (a heap's owner). Not reentrant for the same
+ * tm_route_thread: a signal handler that allocates meanwhile goes elsewhere, as it does for heaps.
+ *
+ *     struct tm_route_decision d = tm_route_decide(route, mine, &request);   then place the block,
+ *     keep d.site and d.epoch with it, and when it dies:
+ *     tm_route_freed(route, mine, &(struct tm_route_death){d.site, d.epoch, bytes});
+ */
+#ifndef TM_POLICIES_ROUTE_H
+#define TM_POLICIES_ROUTE_H
+
+#include "policies/lifetime.h"
+#include "policies/phase.h"
+#include "policies/rules.h"
+#include "policies/rules_match.h"
+#include "policies/sites.h"
+#include "shim/base/attrs.h"
+
+enum tm_authority {
+	TM_AUTHORITY_NONE,
+#define X(authority, name, meaning) TM_AUTHORITY_##authority,
+#include "shim/base/authorities.def"
+#undef X
+	TM_AUTHORITY_COUNT
+};
+
+/* Requests up to this many bytes never come here. */
+#define TM_ROUTE_MIN_BYTES 1024u
+
+struct tm_route_request {
+	size_t size;
+	size_t align;
+	uintptr_t return_address;
+	uint32_t height; /* of the stack at the call, in 16 bytes: (stack top - frame) >> 4 */
+};
+
+struct tm_route_decision {
+	uint16_t site;     /* name it when the block dies; 0: nothing is kept of it */
+	uint16_t rule;     /* tm_rules_actions(route->rules, rule), where not 0 */
+	uint8_t tier;      /* enum tm_tier, never TM_TIER_ALL */
+	uint8_t authority; /* enum tm_authority */
+	uint8_t epoch;     /* of the birth, low 8 bits */
+	uint8_t unused;
+};
+_Static_assert(sizeof(struct tm_route_decision) == 8, "returned in a register");
+
+struct tm_route_death {
+	uint16_t site;
+	uint8_t epoch;
+	uint64_t bytes; /* requested */
+};
+
+/* What the caller knows of an address; asked once for each new call site, on a slow path. */
+typedef void tm_route_where(void *context, uintptr_t return_address, struct tm_rules_place *place);
+
+/* One per process, zeroed before tm_route_init. */
+struct tm_route {
+	struct tm_sites sites;
+	struct tm_phase phase;
+	struct tm_epoch epoch;
+	struct tm_rules *rules;         /* [const] NULL: none */
+	struct tm_rules_ranges *ranges; /* [const] NULL: no symbol rules */
+	struct tm_rules_set
+		*site_rules;   /* [const] NULL: none; else TM_SITES_COUNT sets, lent zeroed */
+	tm_route_where *where; /* [const] NULL: nothing is known of addresses */
+	void *where_context;   /* [const] */
+};
+
+/* One per heap, zeroed: 16 KiB and some. [owner] */
+struct tm_route_thread {
+	struct tm_sites_cache cache;
+	struct tm_phase_local local;
+	uint32_t thread_rules_generation; /* of rules_set; 0: not worked out */
+	struct tm_rules_set thread_rules;
+	char name[16]; /* of the thread, for thread= rules; "" until told */
+};
+
+struct tm_route_memory {
+	void *sites;      /* TM_SITES_BYTES of zeros */
+	void *site_rules; /* TM_ROUTE_SITE_RULES_BYTES of zeros; NULL where there are no rules */
+};
+#define TM_ROUTE_SITE_RULES_BYTES (sizeof(struct tm_rules_set) * TM_SITES_COUNT)
+
+void tm_route_init(struct tm_route *route, const struct tm_route_memory *memory);
+
+/* A thread takes over `mine` (a new or adopted heap), or its name has changed. `name` may be NULL. */
+void tm_route_thread_begin(struct tm_route_thread *mine, const char *name);
+
+/* The decision; <= 1 ns where the site is hot. */
+struct tm_route_decision tm_route_decide(struct tm_route *route, struct tm_route_thread *mine,
+					 const struct tm_route_request *request);
+
+/* The block dies. `mine` is the freeing thread's. A death with site 0 may be left out. */
+void tm_route_freed(struct tm_route *route, struct tm_route_thread *mine,
+		    const struct tm_route_death *death);
+
+/* A program that says where its steps are (tiermalloc_step): an epoch begins, serving has begun. */
+void tm_route_step(struct tm_route *route);
+
+/* From a helper's tick, where there is one: milliseconds since boot. Epochs of an idle stream. */
+void tm_route_tick(struct tm_route *route, uint64_t now_ms);
+
+/* dlclose: what is known of addresses in [begin, end) is forgotten. */
+void tm_route_forget(struct tm_route *route, uintptr_t begin, uintptr_t end);
+
+/* "rule", "learned"...; "none" for what is no authority. */
+const char *tm_route_authority_name(enum tm_authority authority);
+enum tm_authority tm_route_authority_of(struct tm_str name);
+
+#endif

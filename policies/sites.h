@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sites: what is known about call sites. A record of 64 bytes for each return address (coarse), and,
+ * where blocks of one return address live differently, for return address + stack height (fine) and
+ * then + size class (sized). Records stand in one open-addressing table that only grows; inserts are
+ * lock-free. A cache of 2 ways per thread leads from a request to its record.
+ *
+ * Memory is lent: TM_SITES_BYTES of zeros for the table (touched page by page as sites appear),
+ * sizeof(struct tm_sites_cache) of zeros for each thread. Any thread may call; a cache only its owner.
+ * Invariant: a record's key never changes while records of the same generation are in use.
+ */
+#ifndef TM_POLICIES_SITES_H
+#define TM_POLICIES_SITES_H
+
+#include <stdatomic.h>
+
+#include "shim/base/attrs.h"
+#include "shim/base/hash.h"
+
+#define TM_SITES_BITS 16u
+#define TM_SITES_COUNT (1u << TM_SITES_BITS)
+#define TM_SITES_LIMIT (TM_SITES_COUNT / 4 * 3) /* then no new ones: index 0, defaults */
+#define TM_SITES_CACHE_SETS 512u
+
+/* How a record's blocks are told apart. */
+enum tm_site_level { TM_SITE_COARSE, TM_SITE_FINE, TM_SITE_SIZED, TM_SITE_LEVELS };
+
+struct tm_site_record {
+	_Atomic uint64_t key;     /* 0: free place; written first, by compare and swap */
+	uintptr_t return_address; /* [const] once `ready` */
+	uint32_t height;          /* [const] of the stack, in 16 bytes; 0 in a coarse record */
+	uint16_t parent;          /* [const] index of the coarser record, 0: none */
+	uint8_t level;            /* [const] enum tm_site_level */
+	_Atomic uint8_t ready;
+	_Atomic uint8_t tier;      /* believed; TM_TIER_ALL: nothing yet */
+	_Atomic uint8_t authority; /* of that belief: TM_AUTHORITY_LEARNED or _PROFILE */
+	_Atomic uint8_t mixed;     /* 1: ask the finer record */
+	_Atomic uint8_t steady;    /* agreeing frees in a row, saturated */
+	_Atomic uint16_t rules;    /* 0: not worked out, 1: no rule here, else TM_SITES_RULES */
+	_Atomic uint16_t rules_generation;
+	_Atomic uint32_t shorts, longs; /* frees of blocks born while serving, by age */
+	_Atomic uint32_t first_epoch;   /* of the first birth while serving */
+	_Atomic uint32_t born;          /* births seen by slow paths; not exact */
+	_Atomic uint32_t load_shorts, load_longs;
+	uint32_t unused;
+};
+_Static_assert(sizeof(struct tm_site_record) == TM_CACHE_LINE, "one line");
+
+#define TM_SITES_BYTES (sizeof(struct tm_site_record) * TM_SITES_COUNT)
+
+/* The lent table. */
+struct tm_sites {
+	struct tm_site_record *record;
+	_Atomic uint32_t used;
+	_Atomic uint32_t generation; /* raised when records were withdrawn */
+};
+
+struct tm_sites_way {
+	uint64_t key;
+	uint16_t index;
+	uint16_t unused;
+	uint32_t born;
+};
+
+/* [owner] 16 KiB + a line. */
+struct tm_sites_cache {
+	struct tm_sites_way way[TM_SITES_CACHE_SETS][2];
+	uint32_t generation;
+};
+
+void tm_sites_init(struct tm_sites *sites, void *memory);
+
+/* Keys by level; never 0. */
+TM_INLINE uint64_t tm_sites_key_coarse(uintptr_t return_address)
+{
+	return return_address & (UINT64_MAX >> 2);
+}
+
+TM_INLINE uint64_t tm_sites_key_fine(uintptr_t return_address, uint32_t height)
+{
+	return (return_address + (uint64_t)height * UINT64_C(0x61c8864680b583eb)) >> 2 |
+	       UINT64_C(1) << 62;
+}
+
+TM_INLINE uint64_t tm_sites_key_sized(uint64_t fine, unsigned size_class)
+{
+	return (fine + (uint64_t)(size_class + 1) * TM_HASH_GOLDEN) | UINT64_C(3) << 62;
+}
+
+/* Index of the record of a key; 0: none. */
+uint16_t tm_sites_find(const struct tm_sites *sites, uint64_t key);
+
+struct tm_site_birth {
+	uint64_t key;
+	uintptr_t return_address;
+	uint32_t height;
+	uint16_t parent;
+	uint8_t level;
+};
+
+/* Index of the record of a key, made where there is none; 0: the table is full. */
+uint16_t tm_sites_enter(struct tm_sites *sites, const struct tm_site_birth *birth);
+
+/* After dlclose: records of return addresses in [begin, end) are withdrawn, caches start anew. */
+void tm_sites_forget(struct tm_sites *sites, uintptr_t begin, uintptr_t end);
+
+#endif
