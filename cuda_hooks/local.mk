@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
-# Sources of the CUDA hooks go between if and else; the stub that --without-cuda links after else.
+# Without the hooks nothing is linked in their place: shim/module.h asks for them by a weak reference.
 if HAVE_CUDA
 libtiermalloc_so_SOURCES +=
-else
-libtiermalloc_so_SOURCES +=
+if HAVE_CUDA_HEADERS
+libtiermalloc_so_SOURCES += %reldir%/verify.c
 endif
+endif
+%reldir%/libtiermalloc_so-verify.$(OBJEXT): CPPFLAGS += $(TM_CUDA_CPPFLAGS)

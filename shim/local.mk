@@ -27,6 +27,7 @@ libtmcore_a_SOURCES += \
 	%reldir%/fork.h \
 	%reldir%/helper.c \
 	%reldir%/helper.h \
+	%reldir%/module.h \
 	%reldir%/passive.c \
 	%reldir%/passive.h \
 	%reldir%/ledger.c \

@@ -4,6 +4,8 @@ libtmbase_a_SOURCES += \
 	%reldir%/attrs.h \
 	%reldir%/authorities.def \
 	%reldir%/bits.h \
+	%reldir%/cuda_api.def \
+	%reldir%/cuda_types.h \
 	%reldir%/fmt.c \
 	%reldir%/fmt.h \
 	%reldir%/hash.h \

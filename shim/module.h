@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * module: what an optional part of the library is asked to do. There is one, the CUDA hooks. The shim
+ * never includes a part's headers: it links this one object, which is absent where the part is not
+ * built, and in the unit tests.
+ *
+ * Every member may be NULL. None may allocate from the heap while it holds a lock of its own.
+ */
+#ifndef TM_MODULE_H
+#define TM_MODULE_H
+
+#include "shim/base/attrs.h"
+#include "shim/base/fmt.h"
+
+struct tm_module {
+	/* A name that begins with "cu" is looked up by dlsym: registers the part's table, once. */
+	void (*want_names)(void);
+	/* dlsym(RTLD_DEFAULT): false where the name is ours alone, that is to say unknown to the program. */
+	bool (*is_defined)(const char *name);
+	/* In a forked child, after the locks were put in order. */
+	void (*fork_child)(void);
+	/* Lines of the report at exit; nothing where the part did nothing. */
+	void (*report)(struct tm_fmt_out *out);
+};
+
+/* NULL (address) where no part is built. */
+extern TM_HIDDEN const struct tm_module tm_cuda_module __attribute__((weak));
+
+TM_INLINE const struct tm_module *tm_module_cuda(void)
+{
+	return &tm_cuda_module;
+}
+
+#endif
