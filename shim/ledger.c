@@ -175,6 +175,8 @@ static void note_block(const struct tm_granule *head)
 		return;
 	r->heap = (uint16_t)(head->large.account >> 24);
 	r->id = (uint16_t)head->large.account;
+	r->epoch8 = (uint8_t)(head->large.account >> 16);
+	r->slot_bytes = (uint32_t)head->large.pages;
 	r->at = head->large.requested;
 	TM_SIGNAL_FENCE();
 	r->kind = TM_LEDGER_BLOCK;
@@ -228,19 +230,19 @@ static int create_file(const char *directory, uint32_t pid, uint64_t start_time)
 }
 
 /* The kernel's list of mappings. A program with few of them takes little of the file. */
-static void write_modules(void)
+static void write_maps(void)
 {
-	char *text = (char *)ledger.header + TM_LEDGER_MODULES_AT;
+	char *text = (char *)ledger.header + TM_LEDGER_MAPS_AT;
 	long n = 0;
 
-	for (size_t room = (size_t)32 << 10; room <= TM_LEDGER_MODULES_BYTES; room *= 2) {
+	for (size_t room = (size_t)32 << 10; room <= TM_LEDGER_MAPS_BYTES; room *= 2) {
 		if (tm_mem_populate_write(text, room) != 0)
 			break;
 		n = tm_proc_read("/proc/self/maps", text, room);
 		if (n < (long)room - 1)
 			break;
 	}
-	__atomic_store_n(&ledger.header->module_bytes, n < 0 ? 0 : (uint32_t)n, __ATOMIC_RELEASE);
+	__atomic_store_n(&ledger.header->maps_bytes, n < 0 ? 0 : (uint32_t)n, __ATOMIC_RELEASE);
 }
 
 static int map_area(int fd, uintptr_t at, size_t bytes, uint64_t offset)
@@ -270,7 +272,7 @@ static int map_all(int fd)
 		{base + RECORDS_DISTANCE, RECORDS_BYTES, TM_LEDGER_GRANULES_AT},
 		{base + SIDES_DISTANCE, TM_LEDGER_SIDES_BYTES, TM_LEDGER_SIDES_AT},
 	};
-	size_t header_bytes = TM_LEDGER_MODULES_AT + TM_LEDGER_MODULES_BYTES;
+	const size_t header_bytes = TM_LEDGER_TABLES_BYTES;
 	int rc = 0;
 	size_t n = 0;
 
@@ -299,8 +301,10 @@ static void write_header(uint32_t pid, uint64_t start_time)
 	h->start_time = start_time;
 	h->zone_base = tm_zone.base;
 	h->begun_unix_s = tm_clock_wall_s();
+	h->begun_ms = tm_clock_ms();
+	h->page_bytes = TM_PAGE_BYTES;
 	tm_fmt(h->program, sizeof(h->program), "%s", tm_root.program);
-	write_modules();
+	write_maps();
 	__atomic_store_n(&h->magic, TM_LEDGER_MAGIC, __ATOMIC_RELEASE);
 }
 
@@ -367,7 +371,7 @@ void tm_ledger_fork_child(void)
 	tm_mem_map_fixed(ledger.sides, TM_LEDGER_SIDES_BYTES, PROT_READ | PROT_WRITE);
 	tm_account_store = (struct tm_account_store){0};
 	tm_mem_unmap_raw(ledger.records, RECORDS_BYTES);
-	tm_mem_unmap_raw(header, TM_LEDGER_MODULES_AT + TM_LEDGER_MODULES_BYTES);
+	tm_mem_unmap_raw(header, TM_LEDGER_TABLES_BYTES);
 	ledger.header = NULL;
 }
 
@@ -377,6 +381,6 @@ void tm_ledger_end(void)
 	if (ledger.header == NULL || ledger.header->clean_exit != 0 ||
 	    ledger.header->pid != (uint32_t)tm_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0))
 		return;
-	write_modules();
+	write_maps();
 	__atomic_store_n(&ledger.header->clean_exit, 1, __ATOMIC_RELEASE);
 }

@@ -136,8 +136,7 @@ static int add_granules(struct tm_ledger *l, struct table *t)
 		case TM_LEDGER_SMALL:
 		case TM_LEDGER_MEDIUM: rc = add_span(l, t, g); break;
 		case TM_LEDGER_BLOCK:
-			rc = add_live(l, t, g->heap, g->id, g->at,
-				      (g->at + 4095) & ~UINT64_C(4095));
+			rc = add_live(l, t, g->heap, g->id, g->at, (uint64_t)g->slot_bytes << 12);
 			break;
 		default: l->torn++;
 		}
@@ -217,8 +216,8 @@ static int check_header(const struct tm_ledger *l)
 		return bad(l->path, "granules", h->granules);
 	if (h->heaps > TM_LEDGER_HEAPS)
 		return bad(l->path, "heaps", h->heaps);
-	if (h->module_bytes >= TM_LEDGER_MODULES_BYTES)
-		return bad(l->path, "module_bytes", h->module_bytes);
+	if (h->maps_bytes >= TM_LEDGER_MAPS_BYTES)
+		return bad(l->path, "maps_bytes", h->maps_bytes);
 	return 0;
 }
 
@@ -305,8 +304,8 @@ static bool line_holds(const char *line, const char *end, uint64_t address, char
 
 void tm_ledger_name(const struct tm_ledger *l, uint64_t address, char *buf, size_t size)
 {
-	const char *text = (const char *)l->map + TM_LEDGER_MODULES_AT;
-	const char *end = text + l->header.module_bytes;
+	const char *text = (const char *)l->map + TM_LEDGER_MAPS_AT;
+	const char *end = text + l->header.maps_bytes;
 
 	if (address == 0) {
 		snprintf(buf, size, "(other sites)");

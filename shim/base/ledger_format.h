@@ -6,7 +6,12 @@
  *
  * Written in place by plain stores, so that it is whole at every instant: after kill -9 each thread
  * may have counted at most one object that has no entry yet. A reader of a running process sees each
- * word exactly, not all at one moment.
+ * word exactly, not all at one moment. Where words belong together a record has a `seq`: odd while
+ * it is written. A reader copies the record, compares seq, tries three times, then counts it torn.
+ *
+ * Tables of records have a count in the header; records below it may still be unwritten (their first
+ * word is 0). Nothing is removed but where it is said. Times are milliseconds of CLOCK_MONOTONIC;
+ * the header has one pair (begun_ms, begun_unix_ns) to turn them into dates.
  */
 #ifndef TM_BASE_LEDGER_FORMAT_H
 #define TM_BASE_LEDGER_FORMAT_H
@@ -14,35 +19,386 @@
 #include "shim/base/attrs.h"
 
 #define TM_LEDGER_MAGIC UINT64_C(0x31524744454c4d54) /* "TMLEDGR1" */
-#define TM_LEDGER_VERSION 1u
+#define TM_LEDGER_VERSION 2u
 
-/* Areas of the file, bytes from its start. */
-#define TM_LEDGER_MODULES_AT ((uint64_t)64 << 10) /* text: lines of /proc/PID/maps, files only */
-#define TM_LEDGER_MODULES_BYTES ((uint64_t)512 << 10)
-#define TM_LEDGER_ROWS_AT ((uint64_t)1 << 30) /* a stride for each heap: rows by number */
-#define TM_LEDGER_ROWS_STRIDE ((uint64_t)128 << 10)
+#define TM_LEDGER_TIERS 4u /* 0: not told apart or total; 1.. as in tiers.def */
+#define TM_LEDGER_TIER_WORDS 32u
+#define TM_LEDGER_PROCESS_WORDS 64u
+#define TM_LEDGER_MODULES 2048u
+#define TM_LEDGER_STACKS 16384u
+#define TM_LEDGER_FRAMES 262144u /* words in the pool of frames */
+#define TM_LEDGER_STACK_DEPTH 64u
+#define TM_LEDGER_POOLS 64u
+#define TM_LEDGER_SIZES 4096u
+#define TM_LEDGER_DECISIONS 8192u
+#define TM_LEDGER_RING_S 600u
+#define TM_LEDGER_RING_MIN 1440u
+#define TM_LEDGER_RING_H 720u
+#define TM_LEDGER_SAMPLES (TM_LEDGER_RING_S + TM_LEDGER_RING_MIN + TM_LEDGER_RING_H)
+#define TM_LEDGER_EVENTS 1024u
+#define TM_LEDGER_WINDOWS 128u
+#define TM_LEDGER_COHORTS 32u
+#define TM_LEDGER_COHORT_SITES 1024u
+#define TM_LEDGER_GPU_ROWS 1024u
 #define TM_LEDGER_HEAPS 8192u
 #define TM_LEDGER_ROWS 4096u
-#define TM_LEDGER_GRANULES_AT ((uint64_t)2 << 30) /* a record for each 64 KiB of the zone */
 #define TM_LEDGER_GRANULES ((uint64_t)16 << 20)
-#define TM_LEDGER_SIDES_AT ((uint64_t)4 << 30) /* side entries, by offset */
+
+/* Areas of the file, bytes from its start. Those below 1 GiB are one mapping. */
+#define TM_LEDGER_COUNTERS_AT ((uint64_t)4 << 10) /* struct tm_ledger_counters */
+#define TM_LEDGER_POOLS_AT ((uint64_t)8 << 10)
+#define TM_LEDGER_WINDOWS_AT ((uint64_t)16 << 10)
+#define TM_LEDGER_COMMAND_AT ((uint64_t)32 << 10) /* command line, words end in NUL */
+#define TM_LEDGER_COMMAND_BYTES ((uint64_t)16 << 10)
+#define TM_LEDGER_MAPS_AT ((uint64_t)64 << 10) /* text: lines of /proc/PID/maps */
+#define TM_LEDGER_MAPS_BYTES ((uint64_t)512 << 10)
+#define TM_LEDGER_EVENTS_AT ((uint64_t)576 << 10)
+#define TM_LEDGER_SIZES_AT ((uint64_t)640 << 10)
+#define TM_LEDGER_GPU_AT ((uint64_t)896 << 10)
+#define TM_LEDGER_MODULES_AT ((uint64_t)1 << 20)
+#define TM_LEDGER_STACKS_AT ((uint64_t)2 << 20)
+#define TM_LEDGER_SAMPLES_AT ((uint64_t)3 << 20)
+#define TM_LEDGER_DECISIONS_AT ((uint64_t)4 << 20)
+#define TM_LEDGER_FRAMES_AT ((uint64_t)6 << 20)
+#define TM_LEDGER_COHORTS_AT ((uint64_t)8 << 20)
+#define TM_LEDGER_TABLES_BYTES ((uint64_t)10 << 20) /* all of the above, holes included */
+#define TM_LEDGER_ROWS_AT ((uint64_t)1 << 30)       /* a stride for each heap: rows by number */
+#define TM_LEDGER_ROWS_STRIDE ((uint64_t)128 << 10)
+#define TM_LEDGER_GRANULES_AT ((uint64_t)2 << 30) /* a record for each 64 KiB of the zone */
+#define TM_LEDGER_SIDES_AT ((uint64_t)4 << 30)    /* side entries, by offset */
 #define TM_LEDGER_SIDES_BYTES ((uint64_t)4 << 30)
-#define TM_LEDGER_BYTES (TM_LEDGER_SIDES_AT + TM_LEDGER_SIDES_BYTES)
+/*
+ * Verdicts of the leak scan, bitmaps. A slot's bit: (its entry's offset in the sides) / 3. Behind
+ * them, at TM_LEDGER_VERDICT_BLOCKS, a block's bit: its granule.
+ */
+#define TM_LEDGER_VERDICTS_AT ((uint64_t)8 << 30)
+#define TM_LEDGER_VERDICT_STRIDE ((uint64_t)256 << 20)
+#define TM_LEDGER_VERDICT_BLOCKS ((uint64_t)192 << 20)
+#define TM_LEDGER_BYTES (TM_LEDGER_VERDICTS_AT + 4 * TM_LEDGER_VERDICT_STRIDE)
+
+enum tm_ledger_verdict {
+	TM_LEDGER_ONCE,     /* unreachable in the last scan */
+	TM_LEDGER_TWICE,    /* and in the one before, the same object */
+	TM_LEDGER_INDIRECT, /* of the unreachable ones: pointed to by another one */
+	TM_LEDGER_STALE,    /* reachable from a dead word of a stack only */
+};
+
+/* header.features */
+#define TM_LEDGER_HAS_STACKS 1u  /* stacks are captured */
+#define TM_LEDGER_HAS_EPOCHS 2u  /* entries carry birth epochs, windows advance */
+#define TM_LEDGER_HAS_SAMPLES 4u /* TIERMALLOC_LEDGER=stack or deep */
+#define TM_LEDGER_HAS_BIRTHS 8u  /* deep */
+#define TM_LEDGER_HAS_TIERS 16u  /* granules carry tiers */
+#define TM_LEDGER_HAS_SIZES 32u
+#define TM_LEDGER_STAYS 64u /* the file is kept after a clean exit */
+
+/* header.control: asked for by the command, answered by the process. */
+enum tm_ledger_control {
+	TM_LEDGER_NO_REQUEST,
+	TM_LEDGER_SCAN_SNAPSHOT, /* leak scan of an image, no thread is interrupted */
+	TM_LEDGER_SCAN_STOP,     /* all threads stand still for a moment */
+	TM_LEDGER_REFRESH,       /* counters, samples, maps now */
+};
 
 struct tm_ledger_header {
 	uint64_t magic; /* written last */
 	uint32_t version;
-	uint32_t pid;
+	uint32_t pid;        /* as the process sees itself */
 	uint64_t start_time; /* clock ticks since boot, as /proc/PID/stat has it */
 	uint64_t zone_base;  /* address of granule 0 */
 	uint64_t granules;   /* [atomic] records from here on were never written */
 	uint64_t heaps;      /* [atomic] heaps that have rows */
 	uint64_t begun_unix_s;
-	uint64_t
-		private_bytes; /* [atomic] side memory that could not be had in the file: not counted */
-	uint32_t clean_exit;   /* 1: the process ended by itself */
-	uint32_t module_bytes; /* [atomic] text in the modules area */
+	uint64_t private_bytes; /* [atomic] side memory outside the file: not counted */
+	uint32_t clean_exit;    /* 1: the process ended by itself */
+	uint32_t maps_bytes;    /* [atomic] text in the maps area */
 	char program[64];
+	/* From here on since version 2. */
+	uint64_t begun_ms;
+	uint64_t begun_unix_ns;
+	uint64_t ended_ms;
+	uint64_t heartbeat_ms; /* [atomic] */
+	uint64_t boot_id[2];
+	uint64_t pid_namespace; /* inode of /proc/self/ns/pid */
+	uint64_t parent_start_time;
+	uint32_t parent; /* process id */
+	uint32_t forked; /* 1: made by fork; objects in row "inherited" are the parent's */
+	uint32_t features;
+	uint32_t page_bytes;
+	uint8_t exe_build_id[32];
+	uint32_t exe_build_id_bytes;
+	uint32_t command_bytes; /* of the command line, cut at TM_LEDGER_COMMAND_BYTES */
+	/* Counts of tables, each [atomic]. */
+	uint32_t modules;
+	uint32_t stacks;
+	uint32_t frames; /* words of the pool in use */
+	uint32_t pools;
+	uint32_t decisions;
+	uint32_t cohort_sites;
+	uint32_t gpu_rows;
+	uint32_t unused;
+	uint64_t samples[3]; /* ever written into the rings of seconds, minutes, hours */
+	uint64_t events;     /* ever written */
+	/* What did not fit, each [atomic]. */
+	uint64_t modules_lost;
+	uint64_t stacks_lost;
+	uint64_t sizes_lost; /* blocks of a size that has no record */
+	uint64_t decisions_lost;
+	uint64_t gpu_rows_lost;
+	/* Epochs: one per window. An entry holds tm_ledger_epoch8 of its birth's. */
+	uint32_t epoch;     /* [atomic] current; the first is 1 */
+	uint32_t window_ms; /* length of a window, scaled limits of the leak tests follow it */
+	uint64_t epoch_begun_ms;
+	uint32_t windows; /* [atomic] finished: record (n - 1) % TM_LEDGER_WINDOWS is the last */
+	uint32_t old_windows; /* an object is old after so many (A of the growth test) */
+	uint64_t scan_ns;     /* what the last scan of entries took */
+	/* Leak scan. */
+	uint32_t control;      /* [atomic] enum tm_ledger_control, written by the command */
+	uint32_t control_seq;  /* [atomic] + 1 with each request; futex word */
+	uint32_t control_done; /* [atomic] seq of the last request answered; futex word */
+	int32_t control_error; /* of that one: 0 or -errno */
+	uint32_t scan_passes;
+	uint32_t scan_level; /* enum tm_ledger_control */
+	uint32_t scan_epoch; /* objects born in this epoch or later were not judged */
+	uint32_t threads_stopped;
+	uint32_t threads_missed;
+	uint32_t stop_us; /* how long the threads stood still, fork included */
+	uint64_t scanned_bytes;
+	uint64_t scan_ms; /* when the last pass ended */
+	/* Objects from before the ledger (a process gets one when it holds more than 4 MiB). */
+	uint64_t before_objects;
+	uint64_t before_bytes;
+	uint64_t before_span_bytes; /* spans whose entries stay outside the file */
+};
+_Static_assert(sizeof(struct tm_ledger_header) <= 4096, "one page");
+
+/* What an entry holds of an epoch: 0 is "before all that can be told apart". */
+TM_INLINE unsigned tm_ledger_epoch8(uint32_t epoch)
+{
+	return epoch == 0 ? 0 : (epoch - 1) % 255 + 1;
+}
+
+/* Epochs since birth of what an entry holds, by the current epoch; UINT32_MAX: not told apart. */
+TM_INLINE uint32_t tm_ledger_age(uint32_t epoch, unsigned epoch8)
+{
+	return epoch8 == 0 ? UINT32_MAX : (tm_ledger_epoch8(epoch) + 255 - epoch8) % 255;
+}
+
+/* Words of stats.def, in its order: tier[t][TM_LEDGER_TIER_live_bytes]. Brought up to date each second. */
+enum tm_ledger_stat {
+#define X_TIER(name) TM_LEDGER_TIER_##name,
+#define X_PROCESS(name)
+#define X(scope, name, unit, kind, meaning) X_##scope(name)
+#include "shim/base/stats.def"
+#undef X_TIER
+#undef X_PROCESS
+	TM_LEDGER_TIER_COUNT,
+	TM_LEDGER_BEFORE_PROCESS = -1,
+#define X_TIER(name)
+#define X_PROCESS(name) TM_LEDGER_PROCESS_##name,
+#include "shim/base/stats.def"
+#undef X_TIER
+#undef X_PROCESS
+#undef X
+	TM_LEDGER_PROCESS_COUNT,
+};
+_Static_assert(TM_LEDGER_TIER_COUNT <= TM_LEDGER_TIER_WORDS, "words by tier");
+_Static_assert(TM_LEDGER_PROCESS_COUNT <= TM_LEDGER_PROCESS_WORDS, "words of the process");
+
+struct tm_ledger_counters {
+	uint32_t seq;
+	uint32_t unused;
+	uint64_t at_ms;
+	uint64_t rss_bytes, file_rss_bytes, shmem_rss_bytes, swap_bytes;
+	uint64_t peak_rss_bytes;
+	uint64_t limit_bytes; /* of the control group; 0: none */
+	uint64_t tier[TM_LEDGER_TIERS][TM_LEDGER_TIER_WORDS];
+	uint64_t process[TM_LEDGER_PROCESS_WORDS];
+	/* At the largest RSS seen: */
+	uint64_t at_peak_ms, at_peak_rss, at_peak_live;
+};
+_Static_assert(sizeof(struct tm_ledger_counters) <= 4096, "one page");
+
+/* A mapped object. A path that is loaded again after it went is a new record. */
+struct tm_ledger_module {
+	uint64_t base; /* 0: not written. Load bias: address in memory - address in the file */
+	uint64_t begin, end;             /* of its mappings */
+	uint64_t loaded_ms, unloaded_ms; /* unloaded 0: still there */
+	uint32_t load_epoch, unload_epoch;
+	uint8_t build_id[32];
+	uint32_t build_id_bytes;
+	uint32_t path_bytes; /* more than fits: its end was cut */
+	char path[424];
+};
+_Static_assert(sizeof(struct tm_ledger_module) == 512, "layout");
+
+enum tm_ledger_unwinder {
+	TM_LEDGER_BY_NOTHING, /* the return address alone */
+	TM_LEDGER_BY_FRAMES,  /* chain of frame pointers that proved itself */
+	TM_LEDGER_BY_CFI,     /* .eh_frame */
+	TM_LEDGER_BY_LIBUNWIND,
+};
+
+/*
+ * The stack of a key (row.site, row.height); height 0: the one first seen. Several of one key: its
+ * samples disagreed. Frames are return addresses, innermost first: frame 0 is the site.
+ */
+struct tm_ledger_stack {
+	uint64_t site : 48; /* written last */
+	uint64_t height : 16;
+	uint32_t frames_at; /* index into the pool of frames */
+	uint16_t frames;
+	uint8_t unwinder;  /* enum tm_ledger_unwinder */
+	uint8_t truncated; /* 1: the walk ended before the stack did */
+	uint32_t epoch;    /* of capture: which modules its addresses are in */
+	uint32_t samples;  /* [atomic] the key was seen with this stack, first time included */
+	uint32_t hash;     /* of the frames */
+	uint32_t thread;   /* tid that was captured */
+};
+_Static_assert(sizeof(struct tm_ledger_stack) == 32, "layout");
+
+struct tm_ledger_pool {
+	uint64_t slot_bytes; /* 0: not written */
+	uint32_t tier;
+	uint32_t count; /* slots kept, as asked for */
+	uint64_t hits, misses, exhausted;
+	uint64_t high_water; /* slots in use at once */
+	uint64_t in_use;
+	uint64_t unused;
+};
+_Static_assert(sizeof(struct tm_ledger_pool) * TM_LEDGER_POOLS <= 8192, "area");
+
+/* Blocks of one requested size, from 4 KiB on; open addressing, in no order. */
+struct tm_ledger_size {
+	uint64_t size;       /* 0: not used */
+	uint64_t count;      /* [atomic] ever allocated */
+	uint32_t live, peak; /* [atomic] at once */
+	uint32_t tier;
+	uint32_t unused;
+};
+_Static_assert(sizeof(struct tm_ledger_size) * TM_LEDGER_SIZES <= (256 << 10), "area");
+
+enum tm_ledger_authority {
+	TM_LEDGER_BY_DEFAULT,
+	TM_LEDGER_BY_SIZE,
+	TM_LEDGER_BY_PROFILE,
+	TM_LEDGER_BY_LEARNING,
+	TM_LEDGER_BY_RULE,
+	TM_LEDGER_BY_CALLER, /* tiermalloc_alloc & co. */
+};
+
+/* Where the requests of a site went, and why. */
+struct tm_ledger_decision {
+	uint64_t site : 48; /* 0: not written; written last */
+	uint64_t height : 16;
+	uint8_t tier;
+	uint8_t authority; /* enum tm_ledger_authority */
+	uint8_t size_log2; /* of the requests, 0: all sizes */
+	uint8_t phase;     /* 0 unknown, 1 load, 2 serve */
+	uint16_t rule;     /* by rule: its line */
+	uint16_t flags;
+	uint64_t objects, bytes;
+	uint32_t short_lived, long_lived; /* what was learned: objects that died early, survived */
+	uint64_t unused[3];
+};
+_Static_assert(sizeof(struct tm_ledger_decision) == 64, "layout");
+
+/* One moment. Rings of 1 s, 1 min, 1 h, one behind the other; n-th sample at n % length. */
+struct tm_ledger_sample {
+	uint64_t at_ms; /* 0: not written; compare before and after */
+	uint64_t rss_bytes;
+	uint64_t live_bytes[TM_LEDGER_TIERS];
+	uint64_t slot_bytes[TM_LEDGER_TIERS];
+	uint64_t cached_bytes[TM_LEDGER_TIERS];
+	uint64_t gpu_bytes;
+	uint64_t objects; /* ever allocated */
+};
+_Static_assert(sizeof(struct tm_ledger_sample) == 128, "layout");
+
+enum tm_ledger_event_kind {
+	TM_LEDGER_NO_EVENT,
+	TM_LEDGER_OUT_OF_MEMORY, /* a: requested bytes */
+	TM_LEDGER_GIVE_BACK, /* a: bytes given back, b: why (0 idle, 1 pressure, 2 limit, 3 trim) */
+	TM_LEDGER_TIER_CEILING,   /* a: requested bytes, b: live bytes */
+	TM_LEDGER_POOL_EXHAUSTED, /* a: slot bytes, b: slots */
+	TM_LEDGER_LIMIT_NEAR,     /* a: used, b: limit of the control group */
+	TM_LEDGER_LEDGER_FULL,    /* a: bytes that went to private memory */
+	TM_LEDGER_FORKED,         /* a: child's process id */
+	TM_LEDGER_SCANNED,        /* a: unreachable objects, b: bytes */
+	TM_LEDGER_PHASE,          /* a: new phase */
+	TM_LEDGER_MARK,           /* a, b: from tiermalloc_mark */
+};
+
+struct tm_ledger_event {
+	uint64_t seq; /* its number + 1, written last; 0 while it is written */
+	uint64_t at_ms;
+	uint16_t kind; /* enum tm_ledger_event_kind */
+	uint16_t tier;
+	uint32_t count; /* the same within a second are one */
+	uint64_t a, b;
+	uint64_t site : 48;
+	uint64_t height : 16;
+	uint64_t unused[2];
+};
+_Static_assert(sizeof(struct tm_ledger_event) == 64, "layout");
+
+/* A window of the growth test. */
+struct tm_ledger_window {
+	uint32_t seq; /* epoch of the window; 0: not written, written last */
+	uint32_t sites;
+	uint64_t begun_ms, ended_ms;
+	uint64_t live_objects, live_bytes;
+	uint64_t births; /* objects allocated in it */
+	uint64_t rss_bytes;
+	uint32_t sessions, tokens; /* counted by the program's marks */
+	uint64_t unused[8];
+};
+_Static_assert(sizeof(struct tm_ledger_window) == 128, "layout");
+
+/*
+ * A site in the growth test; sites with the most live growth have a record. Cohort i: objects that
+ * live and were born i windows ago, the last one: that many or more. Ring: by epoch % WINDOWS.
+ */
+struct tm_ledger_cohorts {
+	uint64_t site : 48; /* 0: not used */
+	uint64_t height : 16;
+	uint32_t seq;         /* odd while it is written */
+	uint32_t first_epoch; /* the ring holds epochs from here on */
+	uint32_t last_epoch;  /* to here */
+	uint32_t unused;
+	uint64_t live_objects, live_bytes;
+	uint64_t objects;                /* ever allocated */
+	uint64_t freed_early, freed_old; /* deaths at an age below, from old_windows on */
+	uint32_t cohort[TM_LEDGER_COHORTS];
+	struct {
+		uint32_t births;
+		uint32_t old;      /* objects older than header.old_windows */
+		uint32_t live_kib; /* all that live */
+	} ring[TM_LEDGER_WINDOWS];
+};
+_Static_assert(sizeof(struct tm_ledger_cohorts) * TM_LEDGER_COHORT_SITES <= (2u << 20), "area");
+
+/* Device and pinned memory of one site. */
+struct tm_ledger_gpu {
+	uint64_t site : 48; /* 0: not used; written last */
+	uint64_t height : 16;
+	uint64_t context;
+	uint16_t device;
+	uint16_t kind; /* enum tm_ledger_gpu_kind */
+	uint32_t tier;
+	uint64_t live_objects, live_bytes, peak_bytes;
+	uint64_t objects, bytes;
+};
+_Static_assert(sizeof(struct tm_ledger_gpu) == 64, "layout");
+
+enum tm_ledger_gpu_kind {
+	TM_LEDGER_GPU_DEVICE,  /* cuMemAlloc & co. */
+	TM_LEDGER_GPU_ASYNC,   /* stream-ordered */
+	TM_LEDGER_GPU_VMM,     /* cuMemCreate */
+	TM_LEDGER_GPU_MANAGED, /* managed */
+	TM_LEDGER_GPU_PINNED,  /* cuMemHostAlloc: the host's */
+	TM_LEDGER_GPU_REGISTERED,
+	TM_LEDGER_GPU_ARRAY,
 };
 
 enum tm_ledger_kind {
@@ -54,18 +410,21 @@ enum tm_ledger_kind {
 
 /* What begins in a granule. */
 struct tm_ledger_granule {
-	uint8_t kind; /* enum tm_ledger_kind; written last when it begins, first when it ends */
-	uint8_t unused;
-	uint16_t heap;         /* whose rows the ids belong to */
-	uint32_t slot_bytes;   /* spans */
+	uint8_t kind;  /* enum tm_ledger_kind; written last when it begins, first when it ends */
+	uint8_t tier;  /* 0: not told apart */
+	uint16_t heap; /* whose rows the ids belong to */
+	uint32_t slot_bytes;   /* spans; blocks: pages of 4 KiB */
 	uint16_t slots, first; /* spans: slots from `first` on were ever handed out */
 	uint16_t id;           /* blocks: row * 16 */
-	uint16_t unused2;
-	uint64_t at; /* spans: offset in the sides area; blocks: requested bytes */
+	uint16_t epoch8;       /* blocks: of birth */
+	uint64_t at;           /* spans: offset in the sides area; blocks: requested bytes */
 };
 _Static_assert(sizeof(struct tm_ledger_granule) == 24, "layout");
 
-/* A row: what one call site did in one heap. */
+/*
+ * A row: what one call site did in one heap. Its stack: tm_ledger_stack of the same site and height.
+ * Row 0 of a heap: inherited over a fork, from before the account, or more sites than rows.
+ */
 struct tm_ledger_row {
 	uint64_t key; /* 0: unused */
 	uint64_t objects;
@@ -75,6 +434,31 @@ struct tm_ledger_row {
 };
 _Static_assert(sizeof(struct tm_ledger_row) == 32, "layout");
 
+/*
+ * Side entries. Small slots: u16 row << 4 | requested & 15, u8 epoch8. Medium slots: id in bits
+ * 0..15, epoch8 16..23, requested bytes 24..63. An id of TM_LEDGER_ID_FREE: the slot is free.
+ */
 #define TM_LEDGER_ID_FREE 0xffffu
+
+_Static_assert(TM_LEDGER_SIZES_AT + sizeof(struct tm_ledger_size) * TM_LEDGER_SIZES <=
+		       TM_LEDGER_GPU_AT,
+	       "areas do not touch");
+_Static_assert(TM_LEDGER_GPU_AT + sizeof(struct tm_ledger_gpu) * TM_LEDGER_GPU_ROWS <=
+		       TM_LEDGER_MODULES_AT,
+	       "areas do not touch");
+_Static_assert(TM_LEDGER_MODULES_AT + sizeof(struct tm_ledger_module) * TM_LEDGER_MODULES <=
+		       TM_LEDGER_STACKS_AT,
+	       "areas do not touch");
+_Static_assert(TM_LEDGER_SAMPLES_AT + sizeof(struct tm_ledger_sample) * TM_LEDGER_SAMPLES <=
+		       TM_LEDGER_DECISIONS_AT,
+	       "areas do not touch");
+_Static_assert(TM_LEDGER_WINDOWS_AT + sizeof(struct tm_ledger_window) * TM_LEDGER_WINDOWS <=
+		       TM_LEDGER_COMMAND_AT,
+	       "areas do not touch");
+_Static_assert(TM_LEDGER_FRAMES_AT + sizeof(uint64_t) * TM_LEDGER_FRAMES <= TM_LEDGER_COHORTS_AT,
+	       "areas do not touch");
+_Static_assert(TM_LEDGER_COHORTS_AT + sizeof(struct tm_ledger_cohorts) * TM_LEDGER_COHORT_SITES <=
+		       TM_LEDGER_TABLES_BYTES,
+	       "areas do not touch");
 
 #endif

@@ -21,7 +21,7 @@ whole=$(ls ledgers/*.tm | head -1)
 cp --sparse=always "$whole" cut
 truncate -s 3G cut
 refused cut
-for field in 0:magic 8:version 32:granules 40:heaps 68:module_bytes; do
+for field in 0:magic 8:version 32:granules 40:heaps 68:maps_bytes; do
 	cp --sparse=always "$whole" bad
 	printf '\377\377\377\377\377\377\377\177' | dd of=bad bs=1 seek="${field%%:*}" conv=notrunc status=none
 	refused bad
