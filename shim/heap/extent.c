@@ -8,9 +8,7 @@
 #include "shim/heap/part.h"
 #include "shim/heap/purge.h"
 
-#define TAG_FREE ((uint32_t)1 << 31)
-#define CANDIDATES 8     /* runs looked at per bin, for the lowest address */
-#define ALIGNED_TRIES 64 /* and for a place that satisfies an alignment, over all bins */
+#define COLD_PAGES (4 * TM_UNIT_PAGES) /* taken of what was given back, until others give as much */
 
 /* Bytes the zone grows by; the part's own size up to now, within these. */
 #define STEP_MIN_BYTES TM_UNIT_BYTES
@@ -21,16 +19,6 @@
 
 struct tm_part_state tm_parts[TM_PART_COUNT];
 
-static uint32_t *tag_at(uint32_t page)
-{
-	return &tm_zone.tags[page];
-}
-
-static enum tm_part part_of(const struct tm_part_state *ps)
-{
-	return (enum tm_part)(ps - tm_parts);
-}
-
 static void part_reset(struct tm_part_state *ps)
 {
 	for (uint32_t i = 0; i < TM_BIN_LEVELS; i++) {
@@ -40,6 +28,7 @@ static void part_reset(struct tm_part_state *ps)
 	}
 	ps->levels = 0;
 	ps->free_pages = 0;
+	ps->warm_page = TM_PAGE_NIL;
 	tm_unit_init(ps);
 	ps->ready = true;
 }
@@ -64,7 +53,7 @@ void tm_extent_init(void)
 static TM_COLD void part_abandon(struct tm_part_state *ps)
 {
 	part_reset(ps);
-	tm_zone_forsake(part_of(ps));
+	tm_zone_forsake(tm_part_of(ps));
 	ps->trusted = (uint32_t)(__atomic_load_n(&tm_zone.len, __ATOMIC_ACQUIRE) >> TM_PAGE_SHIFT);
 }
 
@@ -84,29 +73,20 @@ void tm_extent_unlock(struct tm_part_state *ps)
 	tm_lock_release(&ps->lock);
 }
 
-/* Bin of a run: runs in one bin differ by less than a sixteenth. */
-static void bin_of(uint32_t pages, uint32_t *ret_level, uint32_t *ret_step)
-{
-	uint32_t log2 = 31 - (uint32_t)__builtin_clz(pages);
-
-	*ret_level = log2 - 4;
-	*ret_step = (pages >> (log2 - 4)) & (TM_BIN_STEPS - 1);
-}
-
 static void run_link(struct tm_part_state *ps, uint32_t page, uint32_t pages)
 {
 	uint32_t level, step, head;
 
-	*tag_at(page) = TAG_FREE | pages;
-	*tag_at(page + pages - 1) = TAG_FREE | pages;
+	*tm_part_tag(page) = TM_TAG_FREE | pages;
+	*tm_part_tag(page + pages - 1) = TM_TAG_FREE | pages;
 	if (pages < TM_BIN_STEPS)
 		return;
-	bin_of(pages, &level, &step);
+	tm_part_bin(pages, &level, &step);
 	head = ps->bins[level][step];
-	*tag_at(page + 1) = head;
-	*tag_at(page + 2) = TM_PAGE_NIL;
+	*tm_part_tag(page + 1) = head;
+	*tm_part_tag(page + 2) = TM_PAGE_NIL;
 	if (head != TM_PAGE_NIL)
-		*tag_at(head + 2) = page;
+		*tm_part_tag(head + 2) = page;
 	ps->bins[level][step] = page;
 	ps->steps[level] |= (uint16_t)(1u << step);
 	ps->levels |= 1u << level;
@@ -116,17 +96,17 @@ static void run_unlink(struct tm_part_state *ps, uint32_t page, uint32_t pages)
 {
 	uint32_t level, step, next, prev;
 
-	*tag_at(page) = 0;
-	*tag_at(page + pages - 1) = 0;
+	*tm_part_tag(page) = 0;
+	*tm_part_tag(page + pages - 1) = 0;
 	if (pages < TM_BIN_STEPS)
 		return;
-	bin_of(pages, &level, &step);
-	next = *tag_at(page + 1);
-	prev = *tag_at(page + 2);
+	tm_part_bin(pages, &level, &step);
+	next = *tm_part_tag(page + 1);
+	prev = *tm_part_tag(page + 2);
 	if (next != TM_PAGE_NIL)
-		*tag_at(next + 2) = prev;
+		*tm_part_tag(next + 2) = prev;
 	if (prev != TM_PAGE_NIL) {
-		*tag_at(prev + 1) = next;
+		*tm_part_tag(prev + 1) = next;
 	} else {
 		ps->bins[level][step] = next;
 		if (next == TM_PAGE_NIL) {
@@ -140,7 +120,7 @@ static void run_unlink(struct tm_part_state *ps, uint32_t page, uint32_t pages)
 /* Cut pages at `at` out of the free run that begins at `run`. */
 void tm_extent_carve(struct tm_part_state *ps, uint32_t run, uint32_t at, uint32_t pages)
 {
-	uint32_t run_pages = *tag_at(run) & ~TAG_FREE;
+	uint32_t run_pages = *tm_part_tag(run) & ~TM_TAG_FREE;
 	uint32_t head = at - run;
 	uint32_t tail = run_pages - head - pages;
 
@@ -156,7 +136,7 @@ void tm_extent_carve(struct tm_part_state *ps, uint32_t run, uint32_t at, uint32
 void tm_extent_join(struct tm_part_state *ps, uint32_t start, uint32_t pages, uint32_t *ret_run,
 		    uint32_t *ret_pages)
 {
-	uint8_t part = (uint8_t)part_of(ps);
+	uint8_t part = (uint8_t)tm_part_of(ps);
 	uint32_t end = start + pages;
 	uint32_t front =
 		(uint32_t)(__atomic_load_n(&tm_zone.len, __ATOMIC_RELAXED) >> TM_PAGE_SHIFT);
@@ -165,94 +145,24 @@ void tm_extent_join(struct tm_part_state *ps, uint32_t start, uint32_t pages, ui
 
 	ps->free_pages += pages;
 	if (start > ps->trusted && tm_zone_unit(start - 1)->part == part) {
-		tag = *tag_at(start - 1);
-		if (tag & TAG_FREE) {
-			run -= tag & ~TAG_FREE;
+		tag = *tm_part_tag(start - 1);
+		if (tag & TM_TAG_FREE) {
+			run -= tag & ~TM_TAG_FREE;
 			run_unlink(ps, run, start - run);
 		}
 	}
 	if (end < front && tm_zone_unit(end)->part == part) {
-		tag = *tag_at(end);
-		if (tag & TAG_FREE) {
-			run_unlink(ps, end, tag & ~TAG_FREE);
-			end += tag & ~TAG_FREE;
+		tag = *tm_part_tag(end);
+		if (tag & TM_TAG_FREE) {
+			run_unlink(ps, end, tag & ~TM_TAG_FREE);
+			end += tag & ~TM_TAG_FREE;
 		}
 	}
 	run_link(ps, run, end - run);
+	if (ps->warm_page > run && ps->warm_page < end)
+		ps->warm_page = run;
 	*ret_run = run;
 	*ret_pages = end - run;
-}
-
-/* Where in the run a block could start; TM_PAGE_NIL if it doesn't fit. */
-static uint32_t place_in(uint32_t run, uint32_t pages, uint32_t align)
-{
-	uint32_t run_pages = *tag_at(run) & ~TAG_FREE;
-	/* the zone's base is a multiple of 2 MiB only: larger alignments count from address 0 */
-	uint64_t base = tm_zone.base >> TM_PAGE_SHIFT;
-	uint64_t at = (base + run + align - 1) & ~(uint64_t)(align - 1);
-	uint64_t skip = at - base - run;
-
-	if (skip + pages > run_pages)
-		return TM_PAGE_NIL;
-	return run + (uint32_t)skip;
-}
-
-struct found {
-	uint32_t run;
-	uint32_t at;
-};
-
-static void look_in_bin(uint32_t head, uint32_t pages, uint32_t align, int limit,
-			struct found *best)
-{
-	for (uint32_t run = head; run != TM_PAGE_NIL && limit; run = *tag_at(run + 1), limit--) {
-		uint32_t at;
-
-		if (run > best->run)
-			continue;
-		at = place_in(run, pages, align);
-		if (at != TM_PAGE_NIL)
-			*best = (struct found){run, at};
-	}
-}
-
-/* The first non-empty bin at or above (level, step). */
-static bool next_bin(const struct tm_part_state *ps, uint32_t *level, uint32_t *step)
-{
-	uint32_t in_level = *step < TM_BIN_STEPS ? ps->steps[*level] & (0xffffu << *step) : 0;
-
-	if (!in_level) {
-		uint32_t above =
-			*level + 1 < TM_BIN_LEVELS ? ps->levels & (~0u << (*level + 1)) : 0;
-
-		if (!above)
-			return false;
-		*level = (uint32_t)__builtin_ctz(above);
-		in_level = ps->steps[*level];
-	}
-	*step = (uint32_t)__builtin_ctz(in_level);
-	return true;
-}
-
-static bool find(const struct tm_part_state *ps, uint32_t pages, uint32_t align, struct found *best)
-{
-	uint32_t least = pages < TM_BIN_STEPS ? TM_BIN_STEPS : pages;
-	uint32_t level, step;
-	int tries = align > 1 ? ALIGNED_TRIES : 2 * CANDIDATES;
-
-	best->run = TM_PAGE_NIL;
-	bin_of(least, &level, &step);
-	for (; tries > 0 && next_bin(ps, &level, &step); step++, tries -= CANDIDATES) {
-		look_in_bin(ps->bins[level][step], pages, align, CANDIDATES, best);
-		if (best->run != TM_PAGE_NIL)
-			return true;
-	}
-	/* every run from here on fits wherever it begins */
-	bin_of(least + align - 1 + (least + align - 1) / TM_BIN_STEPS, &level, &step);
-	if (!next_bin(ps, &level, &step))
-		return false;
-	look_in_bin(ps->bins[level][step], pages, align, CANDIDATES, best);
-	return best->run != TM_PAGE_NIL;
 }
 
 static void advise(enum tm_part part, uint32_t page, size_t bytes, size_t part_bytes)
@@ -279,11 +189,11 @@ static void advise(enum tm_part part, uint32_t page, size_t bytes, size_t part_b
 /* Free pages that end where the part's next step begins. */
 static uint32_t free_at_front(const struct tm_part_state *ps)
 {
-	uint32_t next = tm_zone_next(part_of(ps));
+	uint32_t next = tm_zone_next(tm_part_of(ps));
 
-	if (next <= ps->trusted || next == 0 || tm_zone_unit(next - 1)->part != part_of(ps))
+	if (next <= ps->trusted || next == 0 || tm_zone_unit(next - 1)->part != tm_part_of(ps))
 		return 0;
-	return *tag_at(next - 1) & TAG_FREE ? *tag_at(next - 1) & ~TAG_FREE : 0;
+	return *tm_part_tag(next - 1) & TM_TAG_FREE ? *tm_part_tag(next - 1) & ~TM_TAG_FREE : 0;
 }
 
 static bool grow(struct tm_part_state *ps, uint32_t pages, uint32_t align)
@@ -295,55 +205,70 @@ static bool grow(struct tm_part_state *ps, uint32_t pages, uint32_t align)
 
 	/* within a unit that is mapped in part, an alignment may cost up to itself */
 	if (align > TM_GRANULE_PAGES && align <= TM_UNIT_PAGES &&
-	    tm_zone_next(part_of(ps)) % TM_UNIT_PAGES)
+	    tm_zone_next(tm_part_of(ps)) % TM_UNIT_PAGES)
 		more += align;
 	have = have < more ? have : 0;
 	need = tm_bits_align_up((more - have) << TM_PAGE_SHIFT, TM_GRANULE_BYTES);
 	want = tm_bits_clamp((size_t)ps->mapped_pages << TM_PAGE_SHIFT, STEP_MIN_BYTES,
 			     STEP_MAX_BYTES);
-	got = tm_zone_step(part_of(ps), need, want, &page);
+	got = tm_zone_step(tm_part_of(ps), need, want, &page);
 	if (!got)
 		return false;
 	ps->mapped_pages += got >> TM_PAGE_SHIFT;
 	ps->zone_steps++;
-	advise(part_of(ps), page, got, (size_t)ps->mapped_pages << TM_PAGE_SHIFT);
+	advise(tm_part_of(ps), page, got, (size_t)ps->mapped_pages << TM_PAGE_SHIFT);
 	tm_extent_join(ps, page, (uint32_t)(got >> TM_PAGE_SHIFT), &run, &run_pages);
 	tm_unit_give(ps, page, (uint32_t)(got >> TM_PAGE_SHIFT), run, run_pages);
 	return true;
 }
 
 static bool find_or_grow(struct tm_part_state *ps, size_t pages, size_t align,
-			 struct found *ret_found)
+			 struct tm_place *ret_found)
 {
 	size_t zone_pages = tm_zone.limit >> TM_PAGE_SHIFT;
 
 	if (pages > zone_pages || align > zone_pages || pages + align > zone_pages)
 		return false;
-	if (find(ps, (uint32_t)pages, (uint32_t)align, ret_found))
+	if (tm_place_find(ps, (uint32_t)pages, (uint32_t)align, ret_found))
 		return true;
 	/* the step may not adjoin the free end of the part, at the end of a chunk: then a second one */
 	for (int i = 0; i < 2; i++)
 		if (grow(ps, (uint32_t)pages, (uint32_t)align) &&
-		    find(ps, (uint32_t)pages, (uint32_t)align, ret_found))
+		    tm_place_find(ps, (uint32_t)pages, (uint32_t)align, ret_found))
 			return true;
 	return false;
 }
 
-/* Before there is new memory, what lies idle in other parts and is resident. */
+/*
+ * Before there is new memory, what lies idle in other parts and is resident. Memory that was given
+ * back is new memory too; as the part takes it piece by piece, others give up as much in units.
+ */
 static bool find_or_use_others(struct tm_part_state *ps, size_t pages, size_t align,
-			       struct found *ret_found)
+			       struct tm_place *ret_found)
 {
+	size_t fresh = pages;
+	bool found;
+
 	if (pages > tm_zone.limit >> TM_PAGE_SHIFT || align > TM_UNIT_PAGES)
 		return false;
-	if (find(ps, (uint32_t)pages, (uint32_t)align, ret_found))
-		return true;
-	if (!tm_purge_others_idle(part_of(ps), pages))
-		return false;
+	found = tm_place_find(ps, (uint32_t)pages, (uint32_t)align, ret_found);
+	if (found) {
+		if (!tm_place_is_cold(ret_found->at, pages) ||
+		    tm_place_warm(ps, (uint32_t)pages, (uint32_t)align, ret_found))
+			return true;
+		ps->cold_pages += pages;
+		fresh = ps->cold_pages;
+		if (tm_part_of(ps) == TM_PART_SPAN && fresh < COLD_PAGES)
+			return true;
+	}
+	if (!tm_purge_others_idle(tm_part_of(ps), fresh))
+		return found;
+	ps->cold_pages = 0;
 	/* parts' locks are not nested */
 	tm_extent_unlock(ps);
-	(void)tm_purge_use_others(part_of(ps), pages);
-	(void)tm_extent_lock(part_of(ps));
-	return find(ps, (uint32_t)pages, (uint32_t)align, ret_found);
+	(void)tm_purge_use_others(tm_part_of(ps), found ? pages : fresh);
+	(void)tm_extent_lock(tm_part_of(ps));
+	return tm_place_find(ps, (uint32_t)pages, (uint32_t)align, ret_found);
 }
 
 /*
@@ -352,7 +277,7 @@ static bool find_or_use_others(struct tm_part_state *ps, size_t pages, size_t al
  */
 uint32_t tm_extent_run_start(const struct tm_part_state *ps, uint32_t page)
 {
-	uint8_t part = (uint8_t)part_of(ps);
+	uint8_t part = (uint8_t)tm_part_of(ps);
 
 	while (page > ps->trusted && tm_zone_unit(page - 1)->part == part) {
 		const struct tm_unit *u = tm_zone_unit(page - 1);
@@ -363,17 +288,19 @@ uint32_t tm_extent_run_start(const struct tm_part_state *ps, uint32_t page)
 		page -= u->used == 0 ? below * TM_GRANULE_PAGES + TM_GRANULE_PAGES
 				     : TM_GRANULE_PAGES;
 	}
-	while (!(*tag_at(page) & TAG_FREE))
+	while (!(*tm_part_tag(page) & TM_TAG_FREE))
 		page--;
 	return page;
 }
 
 static uint32_t take(struct tm_part_state *ps, size_t pages, size_t align)
 {
-	struct found f;
+	struct tm_place f;
 
 	if (!find_or_use_others(ps, pages, align, &f) && !find_or_grow(ps, pages, align, &f))
 		return TM_PAGE_NIL;
+	if (tm_place_is_cold(f.at, pages))
+		ps->fresh_pages += pages;
 	tm_extent_carve(ps, f.run, f.at, (uint32_t)pages);
 	ps->takes++;
 	return f.at;
@@ -484,8 +411,8 @@ bool tm_extent_take_at(enum tm_part part, void *start, size_t pages)
 	if (tm_zone_offset(start) >= __atomic_load_n(&tm_zone.len, __ATOMIC_RELAXED))
 		return false;
 	ps = tm_extent_lock(part);
-	if (at >= ps->trusted && tm_zone_unit(at)->part == part && (*tag_at(at) & TAG_FREE) &&
-	    (*tag_at(at) & ~TAG_FREE) >= pages) {
+	if (at >= ps->trusted && tm_zone_unit(at)->part == part &&
+	    (*tm_part_tag(at) & TM_TAG_FREE) && (*tm_part_tag(at) & ~TM_TAG_FREE) >= pages) {
 		tm_extent_carve(ps, at, at, (uint32_t)pages);
 		tm_unit_take(ps, at, (uint32_t)pages);
 		ok = true;
@@ -538,14 +465,14 @@ void tm_extent_relabel(struct tm_part_state *ps, enum tm_part to, uint32_t page,
 bool tm_extent_hand_over(enum tm_part from, enum tm_part to, size_t units_max)
 {
 	struct tm_part_state *ps = tm_extent_lock(from);
-	struct found f;
+	struct tm_place f;
 	uint32_t end;
 
-	if (!find(ps, TM_UNIT_PAGES, TM_UNIT_PAGES, &f)) {
+	if (!tm_place_find(ps, TM_UNIT_PAGES, TM_UNIT_PAGES, &f)) {
 		tm_extent_unlock(ps);
 		return false;
 	}
-	end = (f.run + (*tag_at(f.run) & ~TAG_FREE)) & ~(TM_UNIT_PAGES - 1);
+	end = (f.run + (*tm_part_tag(f.run) & ~TM_TAG_FREE)) & ~(TM_UNIT_PAGES - 1);
 	end = (uint32_t)tm_bits_min(end, f.at + units_max * TM_UNIT_PAGES);
 	tm_extent_carve(ps, f.run, f.at, end - f.at);
 	tm_extent_relabel(ps, to, f.at, end - f.at);

@@ -60,8 +60,11 @@ void tm_extent_give(enum tm_part part, void *start, size_t pages);
 /* Give wholly free units of one free run to another part, at most so many. False: there are none. */
 bool tm_extent_hand_over(enum tm_part from, enum tm_part to, size_t units_max);
 
-/* True: the part has less free memory than this, so that it would have to grow; no lock, approximate. */
+/* True: less than this is free and resident, so that the part would grow; no lock, approximate. */
 bool tm_extent_lacks(enum tm_part part, size_t bytes);
+
+/* Bytes the part took that were not resident, over all time; no lock, approximate. */
+size_t tm_extent_fresh_bytes(enum tm_part part);
 
 /* Bytes handed out by all parts; no lock, approximate. */
 size_t tm_extent_used_bytes(void);

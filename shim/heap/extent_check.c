@@ -5,8 +5,6 @@
  */
 #include "shim/heap/part.h"
 
-#define TAG_FREE ((uint32_t)1 << 31)
-
 struct census {
 	uint64_t free_pages;
 	uint64_t binned; /* runs of 16 pages and more */
@@ -54,9 +52,9 @@ static const char *check_bins(const struct tm_part_state *ps, uint64_t binned)
 				return "extent: the bin's bit says whether it has runs";
 			for (uint32_t run = ps->bins[level][step]; run != TM_PAGE_NIL;
 			     run = tm_zone.tags[run + 1]) {
-				uint32_t pages = tm_zone.tags[run] & ~TAG_FREE;
+				uint32_t pages = tm_zone.tags[run] & ~TM_TAG_FREE;
 
-				if (!(tm_zone.tags[run] & TAG_FREE))
+				if (!(tm_zone.tags[run] & TM_TAG_FREE))
 					return "extent: bins hold free runs";
 				if (pages >> level < TM_BIN_STEPS ||
 				    pages >> level >= 2 * TM_BIN_STEPS ||
@@ -92,7 +90,7 @@ static uint32_t run_pages(uint32_t page)
 {
 	uint32_t tag = tm_zone.tags[page];
 
-	return tag & TAG_FREE ? tag & ~TAG_FREE : 0;
+	return tag & TM_TAG_FREE ? tag & ~TM_TAG_FREE : 0;
 }
 
 static const char *check_pages(const struct tm_part_state *ps, uint8_t part, uint32_t end,
@@ -124,8 +122,10 @@ static const char *check_pages(const struct tm_part_state *ps, uint8_t part, uin
 			} else {
 				used |= 1u << (page % TM_UNIT_PAGES / TM_GRANULE_PAGES);
 			}
-		} else if ((tm_zone.tags[page] & TAG_FREE) && page != run_end - 1) {
+		} else if ((tm_zone.tags[page] & TM_TAG_FREE) && page != run_end - 1) {
 			return "extent: no tag inside a run";
+		} else if (page == ps->warm_page) {
+			return "extent: no run is entered in its middle";
 		}
 		if ((page + 1) % TM_UNIT_PAGES == 0) {
 			err = check_unit(ps, page / TM_UNIT_PAGES, used, c);

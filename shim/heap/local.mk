@@ -9,6 +9,7 @@ libtmcore_a_SOURCES += \
 	%reldir%/extent.c \
 	%reldir%/extent.h \
 	%reldir%/extent_check.c \
+	%reldir%/place.c \
 	%reldir%/granule.h \
 	%reldir%/grow.c \
 	%reldir%/grow.h \

@@ -35,6 +35,9 @@ struct tm_part_state {
 	uint32_t whole_low;         /* fewest in `whole` since purge.c looked last */
 	uint32_t tick;              /* purge.c's count of ticks */
 
+	uint32_t warm_page;   /* where resident memory was found last, its end */
+	uint64_t cold_pages;  /* taken of what had been given back, since others had to give */
+	uint64_t fresh_pages; /* [atomic] taken that had to be made resident, over all time */
 	uint64_t mapped_pages;
 	uint64_t free_pages;
 	uint64_t purged_pages;
@@ -44,6 +47,39 @@ struct tm_part_state {
 } TM_ALIGNED(TM_CACHE_LINE);
 
 extern TM_HIDDEN struct tm_part_state tm_parts[TM_PART_COUNT];
+
+#define TM_TAG_FREE ((uint32_t)1 << 31)
+
+TM_INLINE uint32_t *tm_part_tag(uint32_t page)
+{
+	return &tm_zone.tags[page];
+}
+
+TM_INLINE enum tm_part tm_part_of(const struct tm_part_state *ps)
+{
+	return (enum tm_part)(ps - tm_parts);
+}
+
+/* Bin of a run: runs in one bin differ by less than a sixteenth. */
+TM_INLINE void tm_part_bin(uint32_t pages, uint32_t *ret_level, uint32_t *ret_step)
+{
+	uint32_t log2 = 31 - (uint32_t)__builtin_clz(pages);
+
+	*ret_level = log2 - 4;
+	*ret_step = (pages >> (log2 - 4)) & (TM_BIN_STEPS - 1);
+}
+
+/* place.c */
+struct tm_place {
+	uint32_t run; /* the free run it lies in */
+	uint32_t at;
+};
+
+bool tm_place_find(const struct tm_part_state *ps, uint32_t pages, uint32_t align,
+		   struct tm_place *best);
+bool tm_place_is_cold(uint32_t at, size_t pages);
+bool tm_place_warm(struct tm_part_state *ps, uint32_t pages, uint32_t align,
+		   struct tm_place *ret_found);
 
 /* extent.c */
 struct tm_part_state *tm_extent_lock(enum tm_part part);
@@ -61,6 +97,7 @@ void tm_unit_take(struct tm_part_state *ps, uint32_t page, uint32_t pages);
 void tm_unit_take_edges(struct tm_part_state *ps, uint32_t page, uint32_t pages);
 void tm_unit_unlist(struct tm_part_state *ps, uint32_t at);
 void tm_unit_enlist(struct tm_part_state *ps, uint32_t at);
+uint32_t tm_unit_youngest(const struct tm_part_state *ps, uint32_t units);
 void tm_unit_age(struct tm_part_state *ps, uint32_t at, uint32_t tick);
 void tm_unit_give(struct tm_part_state *ps, uint32_t page, uint32_t pages, uint32_t run,
 		  uint32_t run_pages);

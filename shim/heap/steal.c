@@ -11,6 +11,7 @@
  */
 #include <linux/futex.h>
 
+#include "shim/base/bits.h"
 #include "shim/base/fmt.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/extent.h"
@@ -27,8 +28,10 @@
 /* Heaps are looked at this often; a owner whose lists stay as they are is idle. */
 #define TRIM_PERIOD_MS 250u
 
-/* Reading /proc for each sleeping thread is worth it when memory has grown by this. */
-#define SLEEPERS_GROWTH_BYTES ((size_t)32 << 20)
+/* Reading /proc for each sleeping thread is worth it when memory has grown by an eighth, within: */
+#define SLEEPERS_GROWTH_SHARE 8u
+#define SLEEPERS_GROWTH_MIN_BYTES ((size_t)8 << 20)
+#define SLEEPERS_GROWTH_MAX_BYTES ((size_t)32 << 20)
 #define BLOCKS_GROWTH_BYTES ((size_t)8 << 20)
 
 /* While a thread that works has a heap of this size, the helper stays to see when it pauses. */
@@ -190,18 +193,20 @@ static void take_from_sleeper(struct tm_heap *h, void *arg)
 
 size_t tm_trim_before_growth(struct tm_heap *h)
 {
-	static _Atomic size_t used_then; /* when sleepers were looked at last */
+	static _Atomic size_t fresh_then; /* when sleepers were looked at last */
 	size_t bytes = tm_trim_heap(h, TM_TRIM_SPANS);
+	size_t fresh = 0, growth;
 
 	tm_trim_lock();
 	bytes += tm_trim_orphans();
-	size_t used = tm_extent_used_bytes();
-	size_t then = atomic_load_explicit(&used_then, memory_order_relaxed);
-	if (used < then)
-		atomic_store_explicit(&used_then, used, memory_order_relaxed);
-	if (used > then + SLEEPERS_GROWTH_BYTES && tm_limit_may_look()) {
+	for (int i = 0; i < TM_PART_COUNT; i++)
+		fresh += tm_extent_fresh_bytes((enum tm_part)i);
+	growth = tm_bits_clamp(tm_extent_used_bytes() / SLEEPERS_GROWTH_SHARE,
+			       SLEEPERS_GROWTH_MIN_BYTES, SLEEPERS_GROWTH_MAX_BYTES);
+	if (fresh - atomic_load_explicit(&fresh_then, memory_order_relaxed) > growth &&
+	    tm_limit_may_look()) {
+		atomic_store_explicit(&fresh_then, fresh, memory_order_relaxed);
 		tm_heap_each(take_from_sleeper, &bytes);
-		atomic_store_explicit(&used_then, tm_extent_used_bytes(), memory_order_relaxed);
 	}
 	tm_trim_unlock();
 	return bytes;
@@ -209,18 +214,16 @@ size_t tm_trim_before_growth(struct tm_heap *h)
 
 void tm_trim_before_block(struct tm_heap *h, size_t bytes)
 {
-	static _Atomic size_t used_then;
-	size_t used, then;
+	static _Atomic size_t fresh_then;
+	size_t fresh = tm_extent_fresh_bytes(TM_PART_LARGE);
+	size_t more = tm_extent_lacks(TM_PART_LARGE, bytes) ? bytes : 0;
 
-	if (!tm_extent_lacks(TM_PART_LARGE, bytes))
+	if (fresh + more - atomic_load_explicit(&fresh_then, memory_order_relaxed) <
+	    BLOCKS_GROWTH_BYTES)
 		return;
-	used = tm_extent_used_bytes();
-	then = atomic_load_explicit(&used_then, memory_order_relaxed);
-	if (used >= then && used - then < BLOCKS_GROWTH_BYTES)
-		return;
-	if (h->span_count >= STEAL_WORTH_SPANS)
-		tm_trim_before_growth(h);
-	atomic_store_explicit(&used_then, tm_extent_used_bytes(), memory_order_relaxed);
+	atomic_store_explicit(&fresh_then, fresh, memory_order_relaxed);
+	/* whatever this heap has: what is idle may lie in heaps of threads that are gone or asleep */
+	tm_trim_before_growth(h);
 }
 
 size_t tm_trim_for_memory(struct tm_heap *h)

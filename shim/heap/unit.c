@@ -38,6 +38,13 @@ static void list_append(struct tm_unit_list *list, uint32_t at)
 	u->flags |= TM_UNIT_LISTED;
 }
 
+static bool is_whole(const struct tm_part_state *ps, uint32_t at)
+{
+	const struct tm_unit *u = &tm_zone.units[at];
+
+	return u->part == ps - tm_parts && u->used == 0 && (u->flags & TM_UNIT_LISTED);
+}
+
 /* Take a unit off its list before its masks change. */
 void tm_unit_unlist(struct tm_part_state *ps, uint32_t at)
 {
@@ -91,6 +98,20 @@ void tm_unit_age(struct tm_part_state *ps, uint32_t at, uint32_t tick)
 	list->count++;
 	u->flags |= TM_UNIT_LISTED;
 	u->tick = tick;
+}
+
+/* The first of so many adjoining whole units, among them the one that became free last. */
+uint32_t tm_unit_youngest(const struct tm_part_state *ps, uint32_t units)
+{
+	uint32_t end = (uint32_t)(__atomic_load_n(&tm_zone.len, __ATOMIC_RELAXED) >> TM_UNIT_SHIFT);
+	uint32_t from = ps->whole.last;
+	uint32_t to = from + 1;
+
+	while (from > 0 && to - from < units && is_whole(ps, from - 1))
+		from--;
+	while (to < end && to - from < units && is_whole(ps, to))
+		to++;
+	return to - from >= units ? from : TM_UNIT_NIL;
 }
 
 /* Granules from..to-1 of a unit; from < to <= 32. */
@@ -180,8 +201,17 @@ void tm_unit_give(struct tm_part_state *ps, uint32_t page, uint32_t pages, uint3
 
 bool tm_extent_lacks(enum tm_part part, size_t bytes)
 {
-	return __atomic_load_n(&tm_parts[part].free_pages, __ATOMIC_RELAXED) < bytes >>
-	       TM_PAGE_SHIFT;
+	const struct tm_part_state *ps = &tm_parts[part];
+	size_t whole = __atomic_load_n(&ps->whole.count, __ATOMIC_RELAXED);
+	size_t sparse = __atomic_load_n(&ps->sparse_granules, __ATOMIC_RELAXED);
+
+	return (whole << TM_UNIT_SHIFT) + (sparse << TM_GRANULE_SHIFT) < bytes;
+}
+
+size_t tm_extent_fresh_bytes(enum tm_part part)
+{
+	return (size_t)__atomic_load_n(&tm_parts[part].fresh_pages, __ATOMIC_RELAXED)
+	       << TM_PAGE_SHIFT;
 }
 
 size_t tm_extent_used_bytes(void)

@@ -6,6 +6,7 @@
 #include "tests/unit/heap_fake.h"
 
 #define PAGES(bytes) ((bytes) / TM_PAGE_BYTES)
+#define KIB ((size_t)1 << 10)
 
 static bool is_zero(const void *p, size_t bytes)
 {
@@ -255,6 +256,41 @@ Test(extent, idle_memory_of_another_part_comes_before_new_memory)
 		heap_check();
 	}
 	cr_assert_leq(stats_of(TM_PART_SPAN).mapped_bytes, 4 * MIB);
+}
+
+Test(extent, resident_memory_is_taken_before_what_was_given_back)
+{
+	char *low, *high;
+
+	heap_fresh();
+	low = tm_extent_take(TM_PART_LARGE, 16 * 512, 1);
+	high = tm_extent_take(TM_PART_LARGE, 16 * 512, 1);
+	tm_extent_give(TM_PART_LARGE, low, 16 * 512);
+	(void)tm_purge_now();
+	tm_extent_give(TM_PART_LARGE, high, 16 * 512);
+	heap_check();
+	for (char *p, *at = high; at + 700 * KIB <= high + 32 * MIB;
+	     at = p + PAGES(700 * KIB) * TM_PAGE_BYTES) {
+		p = tm_extent_take(TM_PART_LARGE, PAGES(700 * KIB), 1);
+		cr_assert(p >= high, "what is resident serves first");
+		heap_check();
+	}
+	cr_assert_lt(stats_of(TM_PART_LARGE).free_bytes, 36 * MIB);
+}
+
+Test(extent, what_others_hold_idle_comes_before_what_was_given_back)
+{
+	char *span, *block;
+
+	heap_fresh();
+	block = tm_extent_take(TM_PART_LARGE, 32 * 512, 1);
+	tm_extent_give(TM_PART_LARGE, block, 32 * 512);
+	(void)tm_purge_now();
+	span = tm_extent_take(TM_PART_SPAN, 16 * 512, 16);
+	tm_extent_give(TM_PART_SPAN, span, 16 * 512);
+	cr_assert(tm_extent_take(TM_PART_LARGE, 512, 1));
+	cr_assert_lt(stats_of(TM_PART_SPAN).retained_bytes, 32 * MIB);
+	heap_check();
 }
 
 Test(extent, idle_blocks_go_back_before_spans_get_new_memory)
