@@ -55,7 +55,7 @@ tests/unit/unit: $(tm_unit_obj) libtmcore.a libtmbase.a
 if SANITIZERS
 tests: tests/unit/unit
 else
-tests: all-am tests/unit/unit $(tm_test_progs) $(tm_test_libs)
+tests: all-am tests/unit/unit $(tm_test_progs) $(tm_test_libs) $(tm_fake_libs)
 endif
 .PHONY: tests
 
@@ -64,7 +64,7 @@ check-local: tests
 
 clean-local:
 	rm -f $(tm_test_progs) $(tm_test_libs) $(addsuffix .d,$(tm_test_progs) $(tm_test_libs))
-	rm -f tests/unit/unit $(tm_unit_obj) $(tm_unit_obj:.o=.d)
+	rm -f tests/unit/unit $(tm_unit_obj) $(tm_unit_obj:.o=.d) $(tm_fake_clean)
 
 EXTRA_DIST += tests/README.md tests/run tests/compile tests/bench tests/data tests/demo \
 	tests/engines/engines tests/engines/work \
