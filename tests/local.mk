@@ -4,7 +4,7 @@
 #   tests/SUITE/NAME.sh, .py   a script, run from the source tree
 #   tests/unit/test_MODULE.c   Criterion tests, linked into one program
 
-tm_suites = preload death stress fuzz cuda runner tools
+tm_suites = preload death stress fuzz cuda runner tools exports
 tm_test_src := $(foreach s,$(tm_suites),$(wildcard $(srcdir)/tests/$(s)/*.c $(srcdir)/tests/$(s)/*.cpp))
 tm_test_names := $(patsubst $(srcdir)/%,%,$(basename $(tm_test_src)))
 tm_test_libs := $(foreach n,$(tm_test_names),$(if $(filter lib%,$(notdir $(n))),$(n).so))

@@ -20,6 +20,7 @@ enum tm_exit {
 int tm_cmd_run(int argc, char **argv);
 int tm_cmd_config(int argc, char **argv);
 int tm_cmd_doctor(int argc, char **argv);
+int tm_cmd_export(int argc, char **argv);
 int tm_cmd_report(int argc, char **argv);
 
 /* "tiermalloc: ..." and a newline on standard error. */

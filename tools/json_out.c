@@ -8,12 +8,13 @@
 #include <string.h>
 
 #include "tools/document_fields.h"
+#include "tools/export.h"
 #include "tools/utf8.h"
 
 /* From here on a number is not exact in every reader. */
 #define EXACT_LIMIT (UINT64_C(1) << 53)
 
-static void put_text(FILE *out, const char *text)
+void tm_json_put_text(FILE *out, const char *text)
 {
 	if (text == NULL) {
 		fputs("null", out);
@@ -100,7 +101,7 @@ static void put_texts(FILE *out, const struct tm_doc_texts *list)
 	for (size_t i = 0; i < list->count; i++) {
 		if (i)
 			putc(',', out);
-		put_text(out, list->at[i]);
+		tm_json_put_text(out, list->at[i]);
 	}
 	putc(']', out);
 }
@@ -122,7 +123,7 @@ static void put_series(FILE *out, struct tm_any_list list)
 	putc('{', out);
 	for (size_t i = 0; i < list.count; i++) {
 		fputs(i ? ",\n" : "\n", out);
-		put_text(out, series[i].name);
+		tm_json_put_text(out, series[i].name);
 		putc(':', out);
 		put_reals(out, &series[i].values);
 	}
@@ -135,7 +136,7 @@ static void put_word(FILE *out, const char *const *words, unsigned value)
 
 	while (*words && i < value)
 		words++, i++;
-	put_text(out, value ? *words : NULL);
+	tm_json_put_text(out, value ? *words : NULL);
 }
 
 static uint64_t number_at(const void *at)
@@ -181,7 +182,7 @@ static void put_value(FILE *out, const struct tm_field *f, const void *object, i
 	case TM_FIELD_ADDRESS: put_address(out, number_at(at)); break;
 	case TM_FIELD_REAL: put_real(out, *(const double *)at); break;
 	case TM_FIELD_FLAG: fputs(*(const bool *)at ? "true" : "false", out); break;
-	case TM_FIELD_TEXT: put_text(out, *(const char *const *)at); break;
+	case TM_FIELD_TEXT: tm_json_put_text(out, *(const char *const *)at); break;
 	case TM_FIELD_WORD: put_word(out, f->words, word_at(at)); break;
 	case TM_FIELD_NUMBERS: put_numbers(out, at); break;
 	case TM_FIELD_REALS: put_reals(out, at); break;

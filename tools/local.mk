@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
 # The command. It links shim/base and policies, never the heap.
 bin_PROGRAMS += tiermalloc
-tiermalloc_CFLAGS = $(AM_CFLAGS)
-tiermalloc_LDADD = libtmbase.a -lm
+tiermalloc_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(ZLIB_CFLAGS)
+tiermalloc_LDADD = libtmbase.a $(JANSSON_LIBS) $(ZLIB_LIBS) -lm
 tiermalloc_SOURCES = \
+	%reldir%/buffer.c \
+	%reldir%/buffer.h \
 	%reldir%/cmd.h \
 	%reldir%/cmd_config.c \
 	%reldir%/cmd_doctor.c \
+	%reldir%/cmd_export.c \
 	%reldir%/cmd_report.c \
 	%reldir%/cmd_run.c \
 	%reldir%/config_man.c \
@@ -16,11 +19,22 @@ tiermalloc_SOURCES = \
 	%reldir%/document.h \
 	%reldir%/document_fields.c \
 	%reldir%/document_fields.h \
+	%reldir%/document_load.c \
+	%reldir%/document_load.h \
 	%reldir%/doctor_machine.c \
 	%reldir%/doctor_program.c \
 	%reldir%/elf_look.c \
 	%reldir%/elf_look.h \
+	%reldir%/export.c \
+	%reldir%/export.h \
+	%reldir%/export_chrome.c \
+	%reldir%/export_file.c \
+	%reldir%/export_file.h \
+	%reldir%/export_pprof.c \
+	%reldir%/export_prometheus.c \
+	%reldir%/export_stacks.c \
 	%reldir%/json_out.c \
+	%reldir%/json_schema.c \
 	%reldir%/library.c \
 	%reldir%/ledger.c \
 	%reldir%/ledger.h \
@@ -34,3 +48,14 @@ tiermalloc_SOURCES = \
 	%reldir%/run_child.h \
 	%reldir%/utf8.c \
 	%reldir%/utf8.h
+if HAVE_JANSSON
+tiermalloc_SOURCES += %reldir%/json_in.c
+else
+tiermalloc_SOURCES += %reldir%/json_none.c
+endif
+dist_tmshare_DATA += %reldir%/report-1.schema.json
+if HAVE_ZLIB
+tiermalloc_SOURCES += %reldir%/gzip.c
+else
+tiermalloc_SOURCES += %reldir%/gzip_stored.c
+endif

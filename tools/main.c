@@ -37,7 +37,7 @@ static const struct verb verbs[] = {
 	{"tune", NULL, NULL},
 	{"trace", NULL, NULL},
 	{"replay", NULL, NULL},
-	{"export", NULL, NULL},
+	{"export", tm_cmd_export, "export --format F LEDGER -o FILE write it for another tool"},
 	{"serve", NULL, NULL},
 	{"symbols", NULL, NULL},
 };

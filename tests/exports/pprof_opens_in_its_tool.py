@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# needs: go
+"""'go tool pprof' reads the profiles: totals of every value, inlined frames, labels, build-ids."""
+import re
+import subprocess
+
+from common import NAMES, export, expect, finish, number, path, report, same, skip, total
+
+VALUES = {"inuse_objects": "live_objs", "inuse_space": "live_bytes", "alloc_objects": "alloc_objs",
+          "alloc_space": "alloc_bytes", "growth_space": "growth_bytes", "unreachable_space": "unreachable_bytes",
+          "pinned_waste": "frag_pinned_bytes"}
+if subprocess.run(["go", "tool", "pprof", "-h"], capture_output=True).returncode not in (0, 2):
+    skip("go has no pprof here")
+
+
+def pprof(*args):
+    run = subprocess.run(["go", "tool", "pprof", *args], capture_output=True, text=True, timeout=100)
+    expect(run.returncode == 0, f"pprof {args}: {run.stderr}")
+    return run.stdout
+
+
+def check(name):
+    doc = report(name)
+    export(path(name), "pprof", to="p.pb.gz")
+    raw = pprof("-raw", "p.pb.gz")
+    columns = raw.split("Samples:\n")[1].splitlines()
+    same([re.sub(r"\[dflt\]", "", c).split("/")[0] for c in columns[0].split()], list(VALUES), f"{name}: types")
+    rows = re.findall(r"^ +((?:\d+ +){6}\d+): ([\d ]*)$", raw, flags=re.M)
+    sums = [sum(c) for c in zip(*([int(n) for n in r[0].split()] for r in rows))] or [0] * len(VALUES)
+    same(sums, [total(doc, k) for k in VALUES.values()], f"{name}: sums")
+    for m in doc["modules"]:
+        if m["path"] and m["build_id"]:
+            expect(m["path"] + " " + m["build_id"] in raw, f"{name}: no mapping {m['path']}")
+    calls = {int(f["addr"], 16) - 1 for f in doc["frames"] if f["addr"] not in (None, "0x0")}
+    places = {int(a, 16) for a in re.findall(r"^ +\d+: 0x([0-9a-f]+) ", raw, flags=re.M)}
+    expect(calls <= places, f"{name}: a call's address is missing")
+    return raw
+
+
+raw = {name: check(name) for name in NAMES}
+top = pprof("-top", "-sample_index=inuse_space", "-nodecount=5", "-unit=B", "p.pb.gz")
+expect("flat%" in top, f"-top: {top}")
+export(path("server"), "pprof", to="p.pb.gz")
+top = pprof("-top", "-sample_index=growth_space", "-unit=B", "p.pb.gz")
+growing = [s for s in report("server")["sites"] if number(s["growth_bytes"])]
+expect("std::make_unique<PrefixNode> (inline)" in top, f"-top of growth lacks the inlined function: {top}")
+expect(f"{max(number(s['growth_bytes']) for s in growing)}B" in top, f"-top of growth lacks its bytes: {top}")
+for word in ("tier:[session]", "leak:[unreachable]", "size_class:[", "age_bucket:[", "site:["):
+    expect(word in raw["server"], f"no label {word}")
+finish()

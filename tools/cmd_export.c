@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* cmd_export: a ledger, or a report in JSON, in the format of another tool. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cmd.h"
+#include "tools/document_fields.h"
+#include "tools/document_load.h"
+#include "tools/export_file.h"
+
+struct arguments {
+	struct tm_export_options options;
+	const char *format, *from, *to;
+};
+
+static int take_view(struct arguments *a, const char *value)
+{
+	a->options.view = tm_view_find(value);
+	if (a->options.view == TM_VIEWS)
+		return tm_say_usage(
+			"unknown view '%s', choose from live, growth, alloc, temporary, "
+			"pinned, unreachable",
+			value);
+	return TM_EXIT_CLEAN;
+}
+
+static int take_top(struct arguments *a, const char *value)
+{
+	char *end;
+
+	a->options.top_sites = strtoul(value, &end, 10);
+	if (*value < '0' || *value > '9' || *end != '\0')
+		return tm_say_usage("'--top-sites %s' is no number", value);
+	return TM_EXIT_CLEAN;
+}
+
+/* An option with a value; -1: there is none of that name. */
+static int take_valued(struct arguments *a, const char *name, const char *value)
+{
+	bool known = strcmp(name, "--format") == 0 || strcmp(name, "-o") == 0 ||
+		     strcmp(name, "--view") == 0 || strcmp(name, "--top-sites") == 0;
+
+	if (!known)
+		return -1;
+	if (value == NULL)
+		return tm_say_usage("'%s' needs a value", name);
+	if (strcmp(name, "--view") == 0)
+		return take_view(a, value);
+	if (strcmp(name, "--top-sites") == 0)
+		return take_top(a, value);
+	if (strcmp(name, "--format") == 0)
+		a->format = value;
+	else
+		a->to = value;
+	return TM_EXIT_CLEAN;
+}
+
+static int take_plain(struct arguments *a, const char *word)
+{
+	if (strcmp(word, "--include-source") == 0)
+		a->options.include_source = true;
+	else if (strcmp(word, "--uncompressed") == 0)
+		a->options.uncompressed = true;
+	else if (word[0] == '-' && word[1] != '\0')
+		return tm_say_usage("export knows no option '%s'", word);
+	else if (a->from)
+		return tm_say_usage("more than one ledger: '%s'", word);
+	else
+		a->from = word;
+	return TM_EXIT_CLEAN;
+}
+
+static int take_all(struct arguments *a, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		/* --format=pprof as well as --format pprof */
+		char *equals = strncmp(argv[i], "--", 2) == 0 ? strchr(argv[i], '=') : NULL;
+		const char *value = equals ? equals + 1 : i + 1 < argc ? argv[i + 1] : NULL;
+		int status;
+
+		if (equals)
+			*equals = '\0';
+		status = take_valued(a, argv[i], value);
+		if (status == -1)
+			status = equals ? tm_say_usage("export knows no option '%s='", argv[i])
+					: take_plain(a, argv[i]);
+		else if (!equals)
+			i++;
+		if (status != TM_EXIT_CLEAN)
+			return status;
+	}
+	return TM_EXIT_CLEAN;
+}
+
+int tm_cmd_export(int argc, char **argv)
+{
+	struct arguments a = {.to = NULL};
+	struct tm_document doc;
+
+	if (argc == 2 && strcmp(argv[1], "--schema") == 0)
+		return tm_fields_write_schema(stdout) ? TM_EXIT_CLEAN : TM_EXIT_TROUBLE;
+	int status = take_all(&a, argc, argv);
+
+	if (status != TM_EXIT_CLEAN)
+		return status;
+	if (a.format == NULL)
+		return tm_say_usage("export needs '--format' with one of %s", tm_export_names());
+	if (tm_export_find(a.format) == NULL)
+		return tm_say_usage("unknown format '%s', choose from %s", a.format,
+				    tm_export_names());
+	if (a.from == NULL)
+		return tm_say_usage("export needs a ledger, see tiermalloc(1)");
+	if (a.to == NULL)
+		return tm_say_usage("export needs '-o FILE' ('-': standard output)");
+	tm_document_init(&doc);
+	status = tm_document_load(&doc, a.from) == 0
+			 ? tm_export_to(&doc, a.format, &a.options, a.to)
+			 : TM_EXIT_USAGE;
+	tm_document_clear(&doc);
+	return status;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * document_load: the document of what a user names: a ledger, or a report in JSON ('-': from
+ * standard input).
+ */
+#ifndef TM_TOOLS_DOCUMENT_LOAD_H
+#define TM_TOOLS_DOCUMENT_LOAD_H
+
+#include "tools/document.h"
+
+/* Fills an initialised document; 0, or -1 after one line on standard error. */
+int tm_document_load(struct tm_document *doc, const char *what);
+
+#endif
