@@ -95,6 +95,7 @@ static void *large_take(struct tm_heap *h, size_t size, size_t align, enum tm_fi
 		unsigned id = tm_account_id(h, site);
 
 		tm_account_count(h, id, size);
+		tm_account_sample(h, id, size, site);
 		g->large.account = tm_entry8_make(id, h->epoch, h->index);
 		if (tm_account_store.block != NULL)
 			tm_account_store.block(g);

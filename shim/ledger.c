@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/ledger.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -10,10 +11,12 @@
 #include "shim/base/ledger_format.h"
 #include "shim/base/parse.h"
 #include "shim/boot.h"
+#include "shim/callsite.h"
 #include "shim/heap/account.h"
 #include "shim/heap/heap.h"
 #include "shim/heap/span.h"
 #include "shim/heap/store.h"
+#include "shim/modules.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
@@ -23,6 +26,9 @@
 
 /* Granule records are populated in windows of this size. */
 #define WINDOW_BYTES ((size_t)64 << 10)
+/* And tables in smaller ones: most stay short. */
+#define STEP_BYTES ((size_t)16 << 10)
+#define STEPS (TM_LEDGER_TABLES_BYTES / STEP_BYTES)
 #define RECORDS_BYTES (TM_LEDGER_GRANULES * sizeof(struct tm_ledger_granule))
 #define WINDOWS (RECORDS_BYTES / WINDOW_BYTES)
 /* Behind the heaps and their rows, which take 2 GiB of addresses. */
@@ -38,6 +44,7 @@ static struct {
 	char path[256];
 	char *records;                     /* address of granule record 0 */
 	uint64_t window[WINDOWS / 64 + 1]; /* [lock] populated */
+	uint64_t step[STEPS / 64];         /* [lock] populated */
 	char *sides;                       /* address of the sides area */
 	size_t sides_used;                 /* [lock] */
 	bool full;                         /* [lock] no more can be had */
@@ -99,6 +106,42 @@ static void *side_chunk(size_t bytes)
 		__atomic_fetch_add(&ledger.header->private_bytes, bytes, __ATOMIC_RELAXED);
 	tm_lock_release(&ledger.lock);
 	return at;
+}
+
+/* [lock] */
+static bool populate_step(size_t n)
+{
+	if ((ledger.step[n / 64] >> (n % 64) & 1) != 0)
+		return true;
+	if (ledger.full ||
+	    tm_mem_populate_write((char *)ledger.header + n * STEP_BYTES, STEP_BYTES) != 0) {
+		say_full("has no room");
+		return false;
+	}
+	__atomic_fetch_or(&ledger.step[n / 64], UINT64_C(1) << (n % 64), __ATOMIC_RELEASE);
+	return true;
+}
+
+void *tm_ledger_area(uint64_t offset, size_t bytes)
+{
+	char *at = (char *)ledger.header + offset;
+	bool ok = true;
+
+	if (ledger.header == NULL || bytes == 0)
+		return NULL;
+	for (size_t n = offset / STEP_BYTES; ok && n <= (offset + bytes - 1) / STEP_BYTES; n++) {
+		if (__atomic_load_n(&ledger.step[n / 64], __ATOMIC_ACQUIRE) >> (n % 64) & 1)
+			continue;
+		tm_lock_acquire(&ledger.lock);
+		ok = populate_step(n);
+		tm_lock_release(&ledger.lock);
+	}
+	return ok ? at : NULL;
+}
+
+struct tm_ledger_header *tm_ledger_header(void)
+{
+	return ledger.header;
 }
 
 /* The record of a granule, or NULL where it cannot be had. */
@@ -232,11 +275,12 @@ static int create_file(const char *directory, uint32_t pid, uint64_t start_time)
 /* The kernel's list of mappings. A program with few of them takes little of the file. */
 static void write_maps(void)
 {
-	char *text = (char *)ledger.header + TM_LEDGER_MAPS_AT;
 	long n = 0;
 
-	for (size_t room = (size_t)32 << 10; room <= TM_LEDGER_MAPS_BYTES; room *= 2) {
-		if (tm_mem_populate_write(text, room) != 0)
+	for (size_t room = STEP_BYTES; room <= TM_LEDGER_MAPS_BYTES; room *= 2) {
+		char *text = tm_ledger_area(TM_LEDGER_MAPS_AT, room);
+
+		if (text == NULL)
 			break;
 		n = tm_proc_read("/proc/self/maps", text, room);
 		if (n < (long)room - 1)
@@ -281,7 +325,7 @@ static int map_all(int fd)
 	if (rc == 0) {
 		long p = tm_sys_mmap(NULL, header_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-		rc = tm_sys_is_error(p) ? (int)p : tm_mem_populate_write((void *)p, TM_PAGE_BYTES);
+		rc = tm_sys_is_error(p) ? (int)p : tm_mem_populate_write((void *)p, STEP_BYTES);
 		if (rc == 0)
 			ledger.header = (struct tm_ledger_header *)p;
 		n++;
@@ -290,6 +334,43 @@ static int map_all(int fd)
 		while (n-- > 1)
 			tm_mem_unmap_raw((void *)area[n - 1].at, area[n - 1].bytes);
 	return rc;
+}
+
+static void parse_uuid(const char *text, uint64_t *ret_words)
+{
+	unsigned digits = 0;
+
+	for (; *text != '\0' && digits < 32; text++) {
+		unsigned c = (unsigned char)*text;
+
+		if (c == '-')
+			continue;
+		c = c <= '9' ? c - '0' : c - 'a' + 10;
+		ret_words[digits / 16] = ret_words[digits / 16] << 4 | (c & 15);
+		digits++;
+	}
+}
+
+/* Which machine, which container, which program: a process id alone is used again. */
+static void describe_process(struct tm_ledger_header *h)
+{
+	char text[48];
+	struct stat st;
+
+	if (tm_proc_read("/proc/sys/kernel/random/boot_id", text, sizeof(text)) > 0)
+		parse_uuid(text, h->boot_id);
+	if (tm_proc_may_open() && tm_sys_fstatat(AT_FDCWD, "/proc/self/ns/pid", &st, 0) == 0)
+		h->pid_namespace = st.st_ino;
+	h->parent = (uint32_t)tm_syscall6(SYS_getppid, 0, 0, 0, 0, 0, 0);
+	char *command = tm_ledger_area(TM_LEDGER_COMMAND_AT, TM_LEDGER_COMMAND_BYTES);
+	long n = command == NULL
+			 ? 0
+			 : tm_proc_read("/proc/self/cmdline", command, TM_LEDGER_COMMAND_BYTES);
+	h->command_bytes = n < 0 ? 0 : (uint32_t)n;
+	uintptr_t headers = tm_proc_auxv(AT_PHDR) & ~(TM_PAGE_BYTES - 1);
+	h->exe_build_id_bytes = headers == 0 ? 0
+					     : tm_modules_build_id(headers, h->exe_build_id,
+								   sizeof(h->exe_build_id));
 }
 
 static void write_header(uint32_t pid, uint64_t start_time)
@@ -303,6 +384,10 @@ static void write_header(uint32_t pid, uint64_t start_time)
 	h->begun_unix_s = tm_clock_wall_s();
 	h->begun_ms = tm_clock_ms();
 	h->page_bytes = TM_PAGE_BYTES;
+	h->epoch = 1;
+	h->epoch_begun_ms = h->begun_ms;
+	h->features |= TM_LEDGER_STAYS;
+	describe_process(h);
 	tm_fmt(h->program, sizeof(h->program), "%s", tm_root.program);
 	write_maps();
 	__atomic_store_n(&h->magic, TM_LEDGER_MAGIC, __ATOMIC_RELEASE);
@@ -330,7 +415,9 @@ void tm_ledger_init(void)
 	tm_lock_register(&ledger.lock);
 	ledger.records = (char *)(tm_heap_base() + RECORDS_DISTANCE);
 	ledger.sides = (char *)(tm_heap_base() + SIDES_DISTANCE);
+	__atomic_fetch_or(&ledger.step[0], 1, __ATOMIC_RELAXED);
 	write_header(pid, start_time);
+	tm_modules_init();
 	tm_account_store = (struct tm_account_store){
 		.map_rows = map_rows,
 		.need_rows = need_rows,
@@ -338,6 +425,8 @@ void tm_ledger_init(void)
 		.span = note_span,
 		.gone = note_gone,
 		.block = note_block,
+		.site = tm_callsite_new,
+		.sample = tm_root.options.ledger >= TM_LEDGER_STACK ? tm_callsite_sample : NULL,
 	};
 	tm_heap_wipe_on_fork(TM_HEAP_WIPE);
 }
@@ -373,6 +462,7 @@ void tm_ledger_fork_child(void)
 	tm_mem_unmap_raw(ledger.records, RECORDS_BYTES);
 	tm_mem_unmap_raw(header, TM_LEDGER_TABLES_BYTES);
 	ledger.header = NULL;
+	tm_callsite_fork_child();
 }
 
 void tm_ledger_end(void)

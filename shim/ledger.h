@@ -20,6 +20,17 @@ void tm_ledger_init(void);
 
 bool tm_ledger_is_on(void);
 
+struct tm_ledger_header;
+
+/* NULL: there is none. Its fields are written as ledger_format.h says. */
+struct tm_ledger_header *tm_ledger_header(void);
+
+/*
+ * Memory of the tables (below TM_LEDGER_TABLES_BYTES), ready to be written. NULL: no ledger, or no
+ * room. Takes the ledger's lock only where a page is used for the first time.
+ */
+void *tm_ledger_area(uint64_t offset, size_t bytes);
+
 /* Around fork: heaps are copied to the child after all. */
 void tm_ledger_fork_prepare(void);
 void tm_ledger_fork_parent(void);

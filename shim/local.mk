@@ -11,6 +11,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/boot.c \
 	%reldir%/boot.h \
 	%reldir%/core.c \
+	%reldir%/callsite.c \
+	%reldir%/callsite.h \
 	%reldir%/cxx.c \
 	%reldir%/cxx.h \
 	%reldir%/dl.c \
@@ -28,6 +30,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/helper.c \
 	%reldir%/helper.h \
 	%reldir%/module.h \
+	%reldir%/modules.c \
+	%reldir%/modules.h \
 	%reldir%/passive.c \
 	%reldir%/passive.h \
 	%reldir%/ledger.c \
@@ -35,25 +39,31 @@ libtmcore_a_SOURCES += \
 	%reldir%/report.c \
 	%reldir%/report.h \
 	%reldir%/thread.c \
-	%reldir%/thread.h
+	%reldir%/thread.h \
+	%reldir%/unwind.c \
+	%reldir%/unwind.h \
+	%reldir%/unwind_cfi.c \
+	%reldir%/unwind_cfi.h
 
 libtiermalloc_so_SOURCES += \
 	%reldir%/api.c \
 	%reldir%/guardcalls.c \
 	%reldir%/interpose.c \
 	%reldir%/interpose_cxx.c \
+	%reldir%/interpose_dl.c \
 	%reldir%/start.c
 
 if ARCH_X86_64
 libtiermalloc_so_SOURCES += %reldir%/dl_x86_64.S %reldir%/guardcalls_x86_64.S
-libtmcore_a_SOURCES += %reldir%/helper_x86_64.S
+libtmcore_a_SOURCES += %reldir%/helper_x86_64.S %reldir%/unwind_x86_64.S
 endif
 if ARCH_AARCH64
 libtiermalloc_so_SOURCES += %reldir%/dl_aarch64.S %reldir%/guardcalls_aarch64.S
-libtmcore_a_SOURCES += %reldir%/helper_aarch64.S
+libtmcore_a_SOURCES += %reldir%/helper_aarch64.S %reldir%/unwind_aarch64.S
 endif
 EXTRA_DIST += %reldir%/dl_x86_64.S %reldir%/dl_aarch64.S %reldir%/guardcalls_x86_64.S \
-	%reldir%/guardcalls_aarch64.S %reldir%/helper_x86_64.S %reldir%/helper_aarch64.S
+	%reldir%/guardcalls_aarch64.S %reldir%/helper_x86_64.S %reldir%/helper_aarch64.S \
+	%reldir%/unwind_x86_64.S %reldir%/unwind_aarch64.S
 
 # A throw passes through (H36).
 %reldir%/libtmcore_a-cxx.$(OBJEXT): CFLAGS += -fexceptions

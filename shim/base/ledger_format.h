@@ -221,9 +221,9 @@ _Static_assert(sizeof(struct tm_ledger_counters) <= 4096, "one page");
 
 /* A mapped object. A path that is loaded again after it went is a new record. */
 struct tm_ledger_module {
-	uint64_t base; /* 0: not written. Load bias: address in memory - address in the file */
-	uint64_t begin, end;             /* of its mappings */
-	uint64_t loaded_ms, unloaded_ms; /* unloaded 0: still there */
+	uint64_t base;                   /* address in memory - address in the file; may be 0 */
+	uint64_t begin, end;             /* of its mappings; end 0: not written, written last */
+	uint64_t loaded_ms, unloaded_ms; /* first seen; unloaded 0: still there */
 	uint32_t load_epoch, unload_epoch;
 	uint8_t build_id[32];
 	uint32_t build_id_bytes;

@@ -101,6 +101,8 @@ static unsigned add_row(struct tm_heap *h, uint64_t key, struct tm_site site)
 	h->rows++;
 	probe(h, key, &slot);
 	h->key_slot[slot] = (uint16_t)id;
+	if (tm_account_store.site != NULL)
+		tm_account_store.site(h, row, site);
 	return id;
 }
 

@@ -23,6 +23,7 @@
 
 #include "shim/base/attrs.h"
 #include "shim/heap/heap.h"
+#include "shim/heap/store.h"
 
 #define TM_ENTRY_FREE 0xffffu
 #define TM_ROW_LIMIT 4095u /* ids have 12 bits; row 0 is "other" */
@@ -37,12 +38,6 @@ _Static_assert(sizeof(struct tm_entry3) == 3, "three bytes per small slot");
 
 /* Medium slots and blocks: id in bits 0..15, epoch 16..23, requested size 24..63. */
 typedef uint64_t tm_entry8;
-
-/* What the fast path knows of its caller. */
-struct tm_site {
-	uintptr_t return_address;
-	uintptr_t frame; /* canonical frame address: the stack pointer before the call */
-};
 
 #define TM_SITE_HERE                                                                               \
 	((struct tm_site){(uintptr_t)__builtin_return_address(0), (uintptr_t)__builtin_dwarf_cfa()})
@@ -94,6 +89,14 @@ TM_INLINE void tm_account_count(struct tm_heap *h, unsigned id, size_t bytes)
 	row->bytes += bytes;
 }
 
+/* On slow paths only. */
+TM_INLINE void tm_account_sample(const struct tm_heap *h, unsigned id, size_t bytes,
+				 struct tm_site site)
+{
+	if (TM_UNLIKELY(tm_account_store.sample != NULL))
+		tm_account_store.sample(h, tm_account_row((uintptr_t)h, id), bytes, site);
+}
+
 TM_INLINE tm_entry8 tm_entry8_make(unsigned id, unsigned epoch, size_t requested)
 {
 	return (tm_entry8)id | (tm_entry8)(epoch & 0xff) << 16 | (tm_entry8)requested << 24;
@@ -127,6 +130,7 @@ TM_INLINE void tm_account_mark(struct tm_heap *h, unsigned klass, void *entry, s
 		*(tm_entry8 *)entry = tm_entry8_make(id, h->epoch, requested);
 	}
 	tm_account_count(h, id, requested);
+	tm_account_sample(h, id, requested, site);
 }
 
 void tm_account_init(void);

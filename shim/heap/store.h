@@ -11,6 +11,15 @@
 
 #include "shim/heap/granule.h"
 
+struct tm_heap;
+struct tm_row;
+
+/* What the fast path knows of its caller. */
+struct tm_site {
+	uintptr_t return_address;
+	uintptr_t frame; /* canonical frame address: the stack pointer before the call */
+};
+
 struct tm_account_store {
 	/* Map the rows of a heap at this address. 0 or -errno: then they are private. */
 	int (*map_rows)(uintptr_t at, uint32_t heap_index);
@@ -22,6 +31,11 @@ struct tm_account_store {
 	void (*span)(const struct tm_granule *head);
 	void (*gone)(const struct tm_granule *head);
 	void (*block)(const struct tm_granule *head);
+	/* A row was made for a new site, in the midst of an allocation of its owner's. */
+	void (*site)(const struct tm_heap *h, const struct tm_row *row, struct tm_site site);
+	/* The slow path counted an allocation: whoever samples may look at its stack. */
+	void (*sample)(const struct tm_heap *h, const struct tm_row *row, size_t bytes,
+		       struct tm_site site);
 };
 
 /* [const after boot, but for a forked child that becomes private] */

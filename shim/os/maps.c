@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "shim/base/hash.h"
 #include "shim/base/parse.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
@@ -115,6 +116,71 @@ int tm_maps_find(uintptr_t address, struct tm_maps_range *ret_range)
 	}
 	tm_sys_close(l.fd);
 	return err;
+}
+
+/* The text from the path on; empty: no file. */
+static struct tm_str path_of(struct tm_str line)
+{
+	size_t i = 0;
+
+	while (i < line.len && line.at[i] != '/')
+		i++;
+	return (struct tm_str){line.at + i, line.len - i};
+}
+
+/* "start-end perms OFFSET ..." */
+static bool offset_is_zero(struct tm_str line)
+{
+	size_t i, word = 0;
+
+	for (i = 0; i < line.len && word < 2; i++)
+		if (line.at[i] == ' ')
+			word++;
+	for (; i < line.len && line.at[i] == '0'; i++)
+		;
+	return i < line.len && line.at[i] == ' ';
+}
+
+int tm_maps_object(uintptr_t address, struct tm_maps_range *ret_range, char *path, size_t size)
+{
+	struct tm_maps_range range, object = {0, 0, false};
+	uint64_t file = 0;
+	struct tm_str line;
+	struct lines l;
+	bool inside = false;
+	int err = open_lines(&l, "/proc/self/maps");
+	if (err != 0)
+		return err;
+	while (next_line(&l, &line)) {
+		bool is_line = is_range(line, &range);
+		struct tm_str name = path_of(line);
+
+		if (!is_line || name.len == 0)
+			continue; /* a .bss, or a gap */
+		uint64_t hash = tm_hash_bytes(name.at, name.len);
+		if (hash != file || offset_is_zero(line)) {
+			if (inside)
+				break;
+			object = offset_is_zero(line) ? range : (struct tm_maps_range){0, 0, false};
+			file = hash;
+		}
+		if (object.end != 0)
+			object.end = range.end;
+		if (address < range.start || address >= range.end || object.end == 0)
+			continue;
+		inside = true;
+		if (size != 0) {
+			size_t n = name.len < size ? name.len : size - 1;
+
+			__builtin_memcpy(path, name.at, n);
+			path[n] = '\0';
+		}
+	}
+	tm_sys_close(l.fd);
+	if (!inside)
+		return -ENOENT;
+	*ret_range = object;
+	return 0;
 }
 
 int tm_maps_resident(uintptr_t start, uintptr_t end, struct tm_maps_resident *ret)

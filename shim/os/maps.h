@@ -18,6 +18,13 @@ struct tm_maps_range {
 /* The mapping that holds an address; -ENOENT: none does. Costs about 1 us per 10 mappings below it. */
 int tm_maps_find(uintptr_t address, struct tm_maps_range *ret_range);
 
+/*
+ * The mappings of the file that is mapped at an address: from the one of its beginning to its last,
+ * where they follow each other, and its path, cut. -ENOENT: no file is mapped there, or not its
+ * beginning.
+ */
+int tm_maps_object(uintptr_t address, struct tm_maps_range *ret_range, char *path, size_t size);
+
 struct tm_maps_resident {
 	uint64_t resident_bytes;
 	uint64_t huge_bytes; /* of these, in huge pages */

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/callsite.h"
+
+#include "shim/base/hash.h"
+#include "shim/base/ledger_format.h"
+#include "shim/boot.h"
+#include "shim/heap/heap.h"
+#include "shim/ledger.h"
+#include "shim/modules.h"
+#include "shim/thread.h"
+#include "shim/unwind.h"
+
+#define TABLE_BITS 15
+#define TABLE_SLOTS (1u << TABLE_BITS)
+_Static_assert(TABLE_SLOTS >= 2 * TM_LEDGER_STACKS, "probes stay short");
+/* So many ways to one key are told apart. */
+#define VARIANTS_MAX 16u
+
+/* Bytes between two samples of a thread, and what a refill stands for. */
+#define STACK_INTERVAL ((int64_t)64 << 10)
+#define DEEP_INTERVAL ((int64_t)4 << 10)
+
+static uint32_t table[TABLE_SLOTS]; /* [atomic] index + 1 of a stack, by its key; 0: free */
+static TM_TLS int64_t sample_left;
+
+static struct tm_ledger_stack *stack_at(uint32_t index)
+{
+	return tm_ledger_area(TM_LEDGER_STACKS_AT + index * sizeof(struct tm_ledger_stack),
+			      sizeof(struct tm_ledger_stack));
+}
+
+static bool has_key(const struct tm_ledger_stack *s, const struct tm_row *row)
+{
+	return s->site == row->site && s->height == row->height;
+}
+
+static size_t slot_of(const struct tm_row *row)
+{
+	return tm_hash_slot((uint64_t)row->site | (uint64_t)row->height << 48, TABLE_BITS);
+}
+
+/* The first stack of the key from this slot on, or NULL and the slot that is free. */
+static struct tm_ledger_stack *find(const struct tm_row *row, size_t *slot)
+{
+	for (;; *slot = (*slot + 1) % TABLE_SLOTS) {
+		uint32_t index = __atomic_load_n(&table[*slot], __ATOMIC_ACQUIRE);
+		struct tm_ledger_stack *s = index == 0 ? NULL : stack_at(index - 1);
+
+		if (index == 0 || (s != NULL && has_key(s, row)))
+			return s;
+	}
+}
+
+struct capture {
+	struct tm_unwind_walk walk;
+	uint64_t frames[TM_LEDGER_STACK_DEPTH];
+	uint32_t hash;
+};
+
+static void walk_stack(struct capture *c, const struct tm_heap *h, struct tm_site site)
+{
+	struct tm_unwind_regs regs;
+
+	c->walk = (struct tm_unwind_walk){.return_address = site.return_address,
+					  .frame = site.frame,
+					  .stack_top = h->stack_top,
+					  .seen = tm_modules_seen};
+	tm_unwind_here(&regs);
+	tm_unwind_walk(&c->walk, &regs, c->frames, TM_LEDGER_STACK_DEPTH);
+	c->hash = (uint32_t)tm_hash_bytes(c->frames, c->walk.count * sizeof(c->frames[0]));
+}
+
+static uint64_t *take_frames(struct tm_ledger_header *header, unsigned count, uint32_t *ret_at)
+{
+	uint32_t at = __atomic_load_n(&header->frames, __ATOMIC_RELAXED);
+
+	do {
+		if (count > TM_LEDGER_FRAMES - at)
+			return NULL;
+	} while (!__atomic_compare_exchange_n(&header->frames, &at, at + count, true,
+					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	*ret_at = at;
+	return tm_ledger_area(TM_LEDGER_FRAMES_AT + at * sizeof(uint64_t),
+			      count * sizeof(uint64_t));
+}
+
+static bool take_record(struct tm_ledger_header *header, uint32_t *ret_index)
+{
+	uint32_t index = __atomic_load_n(&header->stacks, __ATOMIC_RELAXED);
+
+	do {
+		if (index >= TM_LEDGER_STACKS)
+			return false;
+	} while (!__atomic_compare_exchange_n(&header->stacks, &index, index + 1, true,
+					      __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+	*ret_index = index;
+	return true;
+}
+
+static void add(const struct tm_row *row, const struct capture *c, size_t slot)
+{
+	struct tm_ledger_header *header = tm_ledger_header();
+	struct tm_ledger_stack *s = NULL;
+	uint32_t at = 0, index = 0, none = 0;
+	uint64_t *frames = take_frames(header, c->walk.count, &at);
+
+	if (frames != NULL && take_record(header, &index))
+		s = stack_at(index);
+	if (s == NULL) {
+		__atomic_fetch_add(&header->stacks_lost, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	__builtin_memcpy(frames, c->frames, c->walk.count * sizeof(uint64_t));
+	s->frames_at = at;
+	s->frames = (uint16_t)c->walk.count;
+	s->unwinder = c->walk.by_frames                         ? TM_LEDGER_BY_FRAMES
+		      : c->walk.count > 1 || !c->walk.truncated ? TM_LEDGER_BY_CFI
+								: TM_LEDGER_BY_NOTHING;
+	s->truncated = c->walk.truncated;
+	s->epoch = header->epoch;
+	s->samples = 1;
+	s->hash = c->hash;
+	s->thread = (uint32_t)tm_thread_id();
+	struct tm_ledger_stack head = {.site = row->site, .height = row->height};
+	uint64_t word;
+	__builtin_memcpy(&word, &head, sizeof(word));
+	__atomic_store_n((uint64_t *)(void *)s, word, __ATOMIC_RELEASE);
+	while (!__atomic_compare_exchange_n(&table[slot], &none, index + 1, false, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED)) {
+		none = 0;
+		slot = (slot + 1) % TABLE_SLOTS;
+	}
+}
+
+TM_NOINLINE void tm_callsite_new(const struct tm_heap *h, const struct tm_row *row,
+				 struct tm_site site)
+{
+	struct capture c;
+	size_t slot = slot_of(row);
+
+	if (tm_ledger_header() == NULL || find(row, &slot) != NULL)
+		return;
+	walk_stack(&c, h, site);
+	add(row, &c, slot);
+}
+
+static TM_NOINLINE void sample_now(const struct tm_heap *h, const struct tm_row *row,
+				   struct tm_site site)
+{
+	struct capture c;
+	size_t slot = slot_of(row);
+	struct tm_ledger_stack *s;
+
+	walk_stack(&c, h, site);
+	for (unsigned n = 0; (s = find(row, &slot)) != NULL; n++) {
+		if (s->hash == c.hash || n == VARIANTS_MAX) {
+			__atomic_fetch_add(&s->samples, 1, __ATOMIC_RELAXED);
+			return;
+		}
+		slot = (slot + 1) % TABLE_SLOTS;
+	}
+	add(row, &c, slot);
+}
+
+void tm_callsite_sample(const struct tm_heap *h, const struct tm_row *row, size_t bytes,
+			struct tm_site site)
+{
+	/* Small slots come here once a refill, which stands for a page of them. */
+	sample_left -= (int64_t)(bytes < TM_PAGE_BYTES ? TM_PAGE_BYTES : bytes);
+	if (sample_left >= 0 || row->site == 0 || tm_ledger_header() == NULL)
+		return;
+	sample_left = tm_root.options.ledger == TM_LEDGER_DEEP ? DEEP_INTERVAL : STACK_INTERVAL;
+	sample_now(h, row, site);
+}
+
+void tm_callsite_fork_child(void)
+{
+	for (uint32_t i = 0; i < TABLE_SLOTS; i++)
+		if (table[i] != 0)
+			table[i] = 0;
+	tm_modules_fork_child();
+}

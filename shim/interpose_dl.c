@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * interpose_dl: dlclose as the program sees it: the module table hears that objects may have gone.
+ * What was found out about their code is forgotten before the call, since others may come to the same
+ * addresses at once; whether they are gone is looked at behind it.
+ */
+#include <dlfcn.h>
+
+#include "shim/boot.h"
+#include "shim/elf.h"
+#include "shim/ledger.h"
+#include "shim/modules.h"
+#include "shim/thread.h"
+
+/* A signal handler that came meanwhile must not wait for the table's lock: it finds the heap busy. */
+static void sweep(void)
+{
+	struct tm_thread_heap held = tm_thread_enter();
+
+	if (held.hold != TM_THREAD_NONE)
+		tm_modules_sweep();
+	tm_thread_leave(held);
+}
+
+TM_EXPORT int dlclose(void *handle)
+{
+	static uintptr_t address; /* [atomic] */
+	uintptr_t at = __atomic_load_n(&address, __ATOMIC_RELAXED);
+	int (*next)(void *) = NULL;
+
+	if (at == 0) {
+		at = tm_elf_next("dlclose");
+		if (at == 0)
+			at = tm_elf_anywhere("dlclose", NULL); /* libdl, loaded later */
+		__atomic_store_n(&address, at, __ATOMIC_RELAXED);
+	}
+	TM_ELF_FUNCTION(at, &next);
+	if (next == NULL)
+		return -1;
+	if (!tm_boot() || tm_root.server != TM_SERVER_ENGINE || !tm_ledger_is_on())
+		return next(handle);
+	tm_unwind_forget();
+	int rc = next(handle);
+	sweep();
+	return rc;
+}

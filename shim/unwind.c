@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/unwind.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <signal.h>
+
+#include "shim/base/hash.h"
+#include "shim/elf.h"
+#include "shim/os/maps.h"
+#include "shim/os/sys.h"
+#include "shim/unwind_cfi.h"
+
+#if defined(__x86_64__)
+static const uint8_t kept[] = {3, 6, 12, 13, 14, 15, 16};
+#define KEPT_MASK                                                                                  \
+	(1u << 3 | 1u << 6 | 1u << 7 | 1u << 12 | 1u << 13 | 1u << 14 | 1u << 15 | 1u << 16)
+#define CODE_ADDRESS(pc) (pc)
+#elif defined(__aarch64__)
+static const uint8_t kept[] = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30};
+#define KEPT_MASK 0xfff80000u
+/* Signed return addresses carry their signature above the 48 bits. */
+#define CODE_ADDRESS(pc) ((pc) & ((UINT64_C(1) << 48) - 1))
+#endif
+
+#define STEPS_LIMIT 96u /* the allocator's own frames included */
+
+/* --- what may be read ------------------------------------------------------------------------- */
+
+/* The kernel reads the set before it finds that "how" is none: EFAULT where there is no memory. */
+bool tm_unwind_readable(uintptr_t address, size_t bytes)
+{
+	uintptr_t first = address & ~(uintptr_t)7, last = (address + bytes - 1) & ~(uintptr_t)7;
+
+	if (address + bytes < address)
+		return false;
+	for (uintptr_t at = first;; at = (at | (TM_PAGE_BYTES - 1)) + 1) {
+		if (tm_sys_sigprocmask(-1, (const uint64_t *)at, NULL) != -EINVAL)
+			return false;
+		if ((at | (TM_PAGE_BYTES - 1)) >= last)
+			return true;
+	}
+}
+
+bool tm_unwind_read(struct tm_unwind_memory *in, uintptr_t address, uint64_t *ret)
+{
+	uintptr_t page = address & ~(TM_PAGE_BYTES - 1);
+
+	if (address % 8 != 0)
+		return false;
+	if ((address < in->low || address >= in->high) && page != in->page[0] &&
+	    page != in->page[1]) {
+		if (!tm_unwind_readable(address, 8))
+			return false;
+		in->page[1] = in->page[0];
+		in->page[0] = page;
+	}
+	*ret = *(const uint64_t *)address;
+	return true;
+}
+
+/* --- objects ---------------------------------------------------------------------------------- */
+
+/* struct dl_find_object of <dlfcn.h> since glibc 2.35, for both architectures. */
+struct found_object {
+	uint64_t flags;
+	void *map_start, *map_end;
+	const void *link_map;
+	const void *eh_frame;
+	uint64_t reserved[11];
+};
+
+static uintptr_t find_object; /* [atomic] 0: not looked for, 1: there is none */
+
+bool tm_unwind_object(uintptr_t pc, struct tm_unwind_object *ret)
+{
+	int (*find)(void *pc, struct found_object *ret_found);
+	uintptr_t at = __atomic_load_n(&find_object, __ATOMIC_RELAXED);
+	struct found_object found = {0};
+
+	if (at == 0) {
+		at = tm_elf_next("_dl_find_object");
+		if (at == 0)
+			at = 1;
+		__atomic_store_n(&find_object, at, __ATOMIC_RELAXED);
+	}
+	if (at == 1)
+		return tm_unwind_object_by_maps(pc, ret);
+	TM_ELF_FUNCTION(at, &find);
+	if (find((void *)pc, &found) != 0)
+		return false;
+	*ret = (struct tm_unwind_object){(uintptr_t)found.map_start, (uintptr_t)found.map_end,
+					 found.link_map, found.eh_frame};
+	return true;
+}
+
+bool tm_unwind_object_by_maps(uintptr_t pc, struct tm_unwind_object *ret)
+{
+	struct tm_maps_range range;
+
+	if (tm_maps_object(pc, &range, NULL, 0) != 0)
+		return false;
+	*ret = (struct tm_unwind_object){range.start, range.end, NULL, NULL};
+	const Elf64_Ehdr *e = (const Elf64_Ehdr *)range.start;
+	if (!tm_unwind_readable(range.start, TM_PAGE_BYTES) ||
+	    __builtin_memcmp(e->e_ident, ELFMAG, SELFMAG) != 0 ||
+	    e->e_phoff + e->e_phnum * sizeof(Elf64_Phdr) > TM_PAGE_BYTES)
+		return false;
+	const Elf64_Phdr *p = (const Elf64_Phdr *)(range.start + e->e_phoff);
+	uintptr_t bias = range.start;
+	for (unsigned i = 0; i < e->e_phnum; i++)
+		if (p[i].p_type == PT_LOAD && p[i].p_offset == 0)
+			bias = range.start - p[i].p_vaddr;
+	for (unsigned i = 0; i < e->e_phnum; i++)
+		if (p[i].p_type == PT_GNU_EH_FRAME)
+			ret->eh_frame = (const void *)(bias + p[i].p_vaddr);
+	return true;
+}
+
+/* --- rows that were seen ---------------------------------------------------------------------- */
+
+#define TABLE_BITS 11
+#define WRITING (UINT64_C(1) << 63)
+
+/* What nearly every row says: the CFA by a register, registers at small distances from it. */
+struct known {
+	uint64_t pc; /* [atomic] with WRITING while it is filled */
+	int32_t cfa;
+	uint8_t cfa_register;
+	bool last; /* the outermost frame */
+	uint16_t generation;
+	int8_t at[16]; /* of kept[], in words from the CFA; 0: as it was */
+};
+_Static_assert(sizeof(struct known) == 32, "two to a cache line");
+_Static_assert(sizeof(kept) <= 16, "they fit");
+
+static struct known table[1u << TABLE_BITS];
+static uint16_t generation; /* [atomic] */
+
+void tm_unwind_forget(void)
+{
+	__atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED);
+}
+
+static struct known *place_of(uintptr_t pc)
+{
+	return &table[tm_hash_slot(pc, TABLE_BITS)];
+}
+
+static bool known_row(uintptr_t pc, struct known *ret)
+{
+	const struct known *k = place_of(pc);
+
+	if (__atomic_load_n(&k->pc, __ATOMIC_ACQUIRE) != pc)
+		return false;
+	*ret = *k;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&k->pc, __ATOMIC_RELAXED) == pc && ret->pc == pc &&
+	       ret->generation == __atomic_load_n(&generation, __ATOMIC_RELAXED);
+}
+
+static bool condense(const struct tm_unwind_row *row, uintptr_t pc, struct known *ret)
+{
+	*ret = (struct known){.pc = pc,
+			      .cfa = (int32_t)row->cfa,
+			      .cfa_register = row->cfa_register,
+			      .last = row->rule[row->ra].kind == TM_RULE_UNDEFINED,
+			      .generation = __atomic_load_n(&generation, __ATOMIC_RELAXED)};
+	if (row->cfa_expression || row->signal || row->ra != TM_UNWIND_RA || row->cfa != ret->cfa)
+		return false;
+	for (size_t i = 0; i < sizeof(kept); i++) {
+		const struct tm_unwind_rule *rule = &row->rule[kept[i]];
+
+		if (rule->kind == TM_RULE_SAME || (ret->last && kept[i] == TM_UNWIND_RA))
+			continue;
+		if (rule->kind != TM_RULE_AT || rule->value % 8 != 0 || rule->value / 8 < -128 ||
+		    rule->value / 8 > 127 || rule->value == 0)
+			return false;
+		ret->at[i] = (int8_t)(rule->value / 8);
+	}
+	return true;
+}
+
+static void keep_row(const struct known *new)
+{
+	struct known *k = place_of(new->pc);
+	uint64_t old = __atomic_load_n(&k->pc, __ATOMIC_RELAXED);
+
+	if ((old & WRITING) != 0 ||
+	    !__atomic_compare_exchange_n(&k->pc, &old, new->pc | WRITING, false, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED))
+		return;
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	__builtin_memcpy((char *)k + 8, (const char *)new + 8, sizeof(*k) - 8);
+	__atomic_store_n(&k->pc, new->pc, __ATOMIC_RELEASE);
+}
+
+/* --- the walk --------------------------------------------------------------------------------- */
+
+struct state {
+	struct tm_unwind_regs *regs;
+	struct tm_unwind_memory in;
+	uint32_t valid;    /* registers whose values are known */
+	bool after_signal; /* pc is the next instruction to run, not behind a call */
+	unsigned signals;
+};
+
+enum step { STEP_ON, STEP_END, STEP_LOST };
+
+static enum step step_known(struct state *s, const struct known *k)
+{
+	uint64_t old_sp = s->regs->r[TM_UNWIND_SP];
+
+	if (k->last)
+		return STEP_END;
+	if ((s->valid >> k->cfa_register & 1) == 0)
+		return STEP_LOST;
+	uint64_t cfa = s->regs->r[k->cfa_register] + (uint64_t)(int64_t)k->cfa;
+	for (size_t i = 0; i < sizeof(kept); i++) {
+		if (k->at[i] == 0)
+			continue;
+		if (!tm_unwind_read(&s->in, cfa + (uint64_t)(int64_t)k->at[i] * 8,
+				    &s->regs->r[kept[i]]))
+			return STEP_LOST;
+		s->valid |= 1u << kept[i];
+	}
+	uint64_t pc = CODE_ADDRESS(s->regs->r[TM_UNWIND_RA]);
+	if (cfa < old_sp || (cfa == old_sp && pc == s->regs->pc))
+		return STEP_LOST;
+	s->regs->r[TM_UNWIND_SP] = cfa;
+	s->regs->pc = pc;
+	s->after_signal = false;
+	return STEP_ON;
+}
+
+static bool value_of(struct state *s, const struct tm_unwind_regs *old,
+		     const struct tm_unwind_rule *rule, uint64_t cfa, uint64_t *ret)
+{
+	uint64_t at;
+
+	switch (rule->kind) {
+	case TM_RULE_AT: return tm_unwind_read(&s->in, cfa + (uint64_t)rule->value, ret);
+	case TM_RULE_VALUE: *ret = cfa + (uint64_t)rule->value; return true;
+	case TM_RULE_REGISTER:
+		if (rule->value < 0 || rule->value >= TM_UNWIND_REGS)
+			return false;
+		*ret = old->r[rule->value];
+		return true;
+	case TM_RULE_EXPR:
+	case TM_RULE_VALUE_EXPR:
+		if (!tm_unwind_cfi_evaluate(rule->value, old, &s->in, &cfa, &at))
+			return false;
+		if (rule->kind == TM_RULE_EXPR)
+			return tm_unwind_read(&s->in, at, ret);
+		*ret = at;
+		return true;
+	default: return false;
+	}
+}
+
+static enum step step_row(struct state *s, const struct tm_unwind_row *row)
+{
+	struct tm_unwind_regs old = *s->regs;
+	uint64_t cfa;
+
+	if (row->rule[row->ra].kind == TM_RULE_UNDEFINED)
+		return STEP_END;
+	if (row->cfa_expression) {
+		if (!tm_unwind_cfi_evaluate(row->cfa, &old, &s->in, NULL, &cfa))
+			return STEP_LOST;
+	} else {
+		if (row->cfa_register >= TM_UNWIND_REGS || (s->valid >> row->cfa_register & 1) == 0)
+			return STEP_LOST;
+		cfa = old.r[row->cfa_register] + (uint64_t)row->cfa;
+	}
+	s->regs->r[TM_UNWIND_SP] = cfa;
+	for (unsigned reg = 0; reg < TM_UNWIND_REGS; reg++) {
+		const struct tm_unwind_rule *rule = &row->rule[reg];
+
+		if (rule->kind == TM_RULE_SAME)
+			continue;
+		if (value_of(s, &old, rule, cfa, &s->regs->r[reg]))
+			s->valid |= 1u << reg;
+		else if (reg == row->ra)
+			return STEP_LOST;
+		else
+			s->valid &= ~(1u << reg);
+	}
+	s->regs->pc = CODE_ADDRESS(s->regs->r[row->ra]);
+	s->after_signal = row->signal;
+	if (row->signal)
+		return ++s->signals > 4 ? STEP_LOST : STEP_ON;
+	if (s->regs->r[TM_UNWIND_SP] < old.r[TM_UNWIND_SP] ||
+	    (s->regs->r[TM_UNWIND_SP] == old.r[TM_UNWIND_SP] && s->regs->pc == old.pc))
+		return STEP_LOST;
+	return STEP_ON;
+}
+
+/* Compiled at run time, or stripped of its tables: a chain of frame pointers that leads upwards. */
+static enum step step_frame(struct state *s)
+{
+	uint64_t fp = s->regs->r[TM_UNWIND_FP], next, pc;
+
+	if ((s->valid >> TM_UNWIND_FP & 1) == 0 || fp < s->regs->r[TM_UNWIND_SP] || fp % 8 != 0 ||
+	    fp - s->regs->r[TM_UNWIND_SP] > (1u << 20))
+		return STEP_LOST;
+	if (!tm_unwind_read(&s->in, fp, &next) || !tm_unwind_read(&s->in, fp + 8, &pc))
+		return STEP_LOST;
+	pc = CODE_ADDRESS(pc);
+	if (pc == 0)
+		return STEP_END;
+	if (pc < 4096 || (next != 0 && next <= fp))
+		return STEP_LOST;
+	s->regs->r[TM_UNWIND_SP] = fp + 16;
+	s->regs->r[TM_UNWIND_FP] = next;
+	s->regs->pc = pc;
+	s->valid = 1u << TM_UNWIND_SP | 1u << TM_UNWIND_FP;
+	s->after_signal = false;
+	return STEP_ON;
+}
+
+static enum step step(struct state *s, struct tm_unwind_walk *walk)
+{
+	uintptr_t pc = s->regs->pc - (s->after_signal ? 0 : 1);
+	struct tm_unwind_object object;
+	struct known known;
+	struct tm_unwind_row row;
+
+	if (known_row(pc, &known))
+		return step_known(s, &known);
+	if (!tm_unwind_object(pc, &object)) {
+		walk->by_frames = true;
+		return step_frame(s);
+	}
+	if (walk->seen != NULL)
+		walk->seen(s->regs->pc, &object);
+	if (object.eh_frame == NULL || !tm_unwind_cfi_row(pc, object.eh_frame, &row)) {
+		walk->by_frames = true;
+		return step_frame(s);
+	}
+	if (condense(&row, pc, &known))
+		keep_row(&known);
+	return step_row(s, &row);
+}
+
+void tm_unwind_walk(struct tm_unwind_walk *walk, struct tm_unwind_regs *regs, uint64_t *frames,
+		    unsigned limit)
+{
+	struct state s = {.regs = regs, .valid = KEPT_MASK};
+	enum step result = STEP_ON;
+	bool ours = true;
+
+	s.in.low = regs->r[TM_UNWIND_SP];
+	s.in.high = walk->stack_top > s.in.low && walk->stack_top - s.in.low < ((uintptr_t)64 << 20)
+			    ? walk->stack_top
+			    : 0;
+	walk->count = 1;
+	walk->truncated = true;
+	walk->by_frames = false;
+	frames[0] = walk->return_address;
+	for (unsigned n = 0; n < STEPS_LIMIT && result == STEP_ON; n++) {
+		if (ours && regs->pc == walk->return_address &&
+		    regs->r[TM_UNWIND_SP] >= walk->frame)
+			ours = false;
+		else if (ours && regs->r[TM_UNWIND_SP] > walk->frame)
+			return; /* it went past the call: what it found is not trusted */
+		else if (!ours && walk->count < limit)
+			frames[walk->count++] = regs->pc;
+		else if (!ours)
+			return;
+		result = step(&s, walk);
+		if (result == STEP_ON && regs->pc == 0)
+			result = STEP_END;
+	}
+	walk->truncated = ours || result != STEP_END;
+}

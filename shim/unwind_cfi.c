@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/unwind_cfi.h"
+
+#define REMEMBERED 4u
+#define EXPRESSION_DEPTH 8u
+
+/* --- call frame information ------------------------------------------------------------------- */
+
+struct cursor {
+	const uint8_t *at, *end;
+	bool bad; /* it ran over its end, or has what is not known here */
+};
+
+static uint64_t take(struct cursor *c, size_t bytes)
+{
+	uint64_t value = 0;
+
+	if ((size_t)(c->end - c->at) < bytes) {
+		c->bad = true;
+		c->at = c->end;
+		return 0;
+	}
+	__builtin_memcpy(&value, c->at, bytes);
+	c->at += bytes;
+	return value;
+}
+
+static uint64_t take_uleb(struct cursor *c)
+{
+	uint64_t value = 0;
+
+	for (unsigned shift = 0; shift < 64; shift += 7) {
+		uint64_t byte = take(c, 1);
+
+		value |= (byte & 0x7f) << shift;
+		if ((byte & 0x80) == 0)
+			return value;
+	}
+	c->bad = true;
+	return 0;
+}
+
+static int64_t take_sleb(struct cursor *c)
+{
+	uint64_t value = 0;
+
+	for (unsigned shift = 0; shift < 64;) {
+		uint64_t byte = take(c, 1);
+
+		value |= (byte & 0x7f) << shift;
+		shift += 7;
+		if ((byte & 0x80) != 0)
+			continue;
+		if (shift < 64 && (byte & 0x40) != 0)
+			value |= ~UINT64_C(0) << shift;
+		return (int64_t)value;
+	}
+	c->bad = true;
+	return 0;
+}
+
+/* A pointer in one of the encodings of the LSB core specification; the ones that linkers write. */
+static uint64_t take_encoded(struct cursor *c, unsigned encoding)
+{
+	uint64_t base = (encoding & 0x70) == 0x10 ? (uintptr_t)c->at : 0;
+
+	switch (encoding & 0x0f) {
+	case 0x00:
+	case 0x04:
+	case 0x0c: return base + take(c, 8);
+	case 0x01: return base + take_uleb(c);
+	case 0x02: return base + take(c, 2);
+	case 0x03: return base + take(c, 4);
+	case 0x09: return base + (uint64_t)take_sleb(c);
+	case 0x0a: return base + (uint64_t)(int64_t)(int16_t)take(c, 2);
+	case 0x0b: return base + (uint64_t)(int64_t)(int32_t)take(c, 4);
+	default: c->bad = true; return 0;
+	}
+}
+
+struct cie {
+	struct cursor instructions;
+	uint64_t code_factor;
+	int64_t data_factor;
+	uint8_t ra, pointer_encoding;
+	bool signal, augmented;
+};
+
+static bool entry(const uint8_t *at, struct cursor *ret, const uint8_t **ret_id)
+{
+	struct cursor c = {at, at + 12, false};
+	uint64_t length = take(&c, 4);
+
+	if (length == 0 || length >= 0xfffffff0u)
+		return false;
+	*ret = (struct cursor){at + 4, at + 4 + length, false};
+	*ret_id = at + 4;
+	return true;
+}
+
+static bool read_cie(const uint8_t *at, struct cie *ret)
+{
+	struct cursor c;
+	const uint8_t *id;
+
+	*ret = (struct cie){.ra = TM_UNWIND_RA};
+	if (!entry(at, &c, &id) || take(&c, 4) != 0)
+		return false;
+	uint64_t version = take(&c, 1);
+	const char *augmentation = (const char *)c.at;
+	while (take(&c, 1) != 0)
+		;
+	if (version == 4)
+		take(&c, 2); /* address and segment sizes */
+	ret->code_factor = take_uleb(&c);
+	ret->data_factor = take_sleb(&c);
+	ret->ra = (uint8_t)(version == 1 ? take(&c, 1) : take_uleb(&c));
+	if (*augmentation == 'z') {
+		uint64_t bytes = take_uleb(&c);
+		struct cursor data = {c.at, c.at + bytes, c.bad};
+
+		if (bytes > (size_t)(c.end - c.at))
+			return false;
+		c.at += bytes;
+		ret->augmented = true;
+		while (*++augmentation != '\0') {
+			switch (*augmentation) {
+			case 'R': ret->pointer_encoding = (uint8_t)take(&data, 1); break;
+			case 'L': take(&data, 1); break;
+			case 'P': take_encoded(&data, (unsigned)take(&data, 1)); break;
+			case 'S': ret->signal = true; break;
+			case 'B': break;
+			default: return false;
+			}
+		}
+		c.bad |= data.bad;
+	} else if (*augmentation != '\0') {
+		return false;
+	}
+	ret->instructions = c;
+	return !c.bad && ret->ra < TM_UNWIND_REGS;
+}
+
+static void set_rule(struct tm_unwind_row *row, uint64_t reg, enum tm_unwind_rule_kind kind,
+		     int64_t value)
+{
+	if (reg < TM_UNWIND_REGS)
+		row->rule[reg] = (struct tm_unwind_rule){(uint8_t)kind, value};
+}
+
+static int64_t take_block(struct cursor *c)
+{
+	int64_t at = (int64_t)(uintptr_t)c->at;
+	uint64_t bytes = take_uleb(c);
+
+	if (bytes > (size_t)(c->end - c->at))
+		c->bad = true;
+	else
+		c->at += bytes;
+	return at;
+}
+
+struct machine {
+	const struct cie *cie;
+	struct tm_unwind_row *row;
+	const struct tm_unwind_row *initial;
+	struct tm_unwind_row saved[REMEMBERED];
+	unsigned saved_count;
+	uint64_t pc, target;
+};
+
+/* The instructions without a value in their first byte's low bits. False: not known. */
+static bool run_extended(struct machine *m, unsigned op, struct cursor *c)
+{
+	struct tm_unwind_row *row = m->row;
+	int64_t factor = m->cie->data_factor;
+	uint64_t reg;
+
+	switch (op) {
+	case 0x00: return true; /* nop */
+	case 0x01: m->pc = take_encoded(c, m->cie->pointer_encoding); return true;
+	case 0x02: m->pc += take(c, 1) * m->cie->code_factor; return true;
+	case 0x03: m->pc += take(c, 2) * m->cie->code_factor; return true;
+	case 0x04: m->pc += take(c, 4) * m->cie->code_factor; return true;
+	case 0x05: /* offset_extended */
+		reg = take_uleb(c);
+		set_rule(row, reg, TM_RULE_AT, (int64_t)take_uleb(c) * factor);
+		return true;
+	case 0x06: /* restore_extended */
+		reg = take_uleb(c);
+		if (reg < TM_UNWIND_REGS)
+			row->rule[reg] = m->initial->rule[reg];
+		return true;
+	case 0x07: set_rule(row, take_uleb(c), TM_RULE_UNDEFINED, 0); return true;
+	case 0x08: set_rule(row, take_uleb(c), TM_RULE_SAME, 0); return true;
+	case 0x09: /* register */
+		reg = take_uleb(c);
+		set_rule(row, reg, TM_RULE_REGISTER, (int64_t)take_uleb(c));
+		return true;
+	case 0x0a: /* remember_state */
+		if (m->saved_count == REMEMBERED)
+			return false;
+		m->saved[m->saved_count++] = *row;
+		return true;
+	case 0x0b: /* restore_state */
+		if (m->saved_count == 0)
+			return false;
+		*row = m->saved[--m->saved_count];
+		return true;
+	case 0x0c: /* def_cfa */
+		row->cfa_register = (uint8_t)take_uleb(c);
+		row->cfa = (int64_t)take_uleb(c);
+		row->cfa_expression = false;
+		return true;
+	case 0x0d: row->cfa_register = (uint8_t)take_uleb(c); return true;
+	case 0x0e: row->cfa = (int64_t)take_uleb(c); return true;
+	case 0x0f:
+		row->cfa = take_block(c);
+		row->cfa_expression = true;
+		return true;
+	case 0x10: /* expression */
+		reg = take_uleb(c);
+		set_rule(row, reg, TM_RULE_EXPR, take_block(c));
+		return true;
+	case 0x11: /* offset_extended_sf */
+		reg = take_uleb(c);
+		set_rule(row, reg, TM_RULE_AT, take_sleb(c) * factor);
+		return true;
+	case 0x12: /* def_cfa_sf */
+		row->cfa_register = (uint8_t)take_uleb(c);
+		row->cfa = take_sleb(c) * factor;
+		row->cfa_expression = false;
+		return true;
+	case 0x13: row->cfa = take_sleb(c) * factor; return true;
+	case 0x14: /* val_offset */
+		reg = take_uleb(c);
+		set_rule(row, reg, TM_RULE_VALUE, (int64_t)take_uleb(c) * factor);
+		return true;
+	case 0x15: /* val_offset_sf */
+		reg = take_uleb(c);
+		set_rule(row, reg, TM_RULE_VALUE, take_sleb(c) * factor);
+		return true;
+	case 0x16: /* val_expression */
+		reg = take_uleb(c);
+		set_rule(row, reg, TM_RULE_VALUE_EXPR, take_block(c));
+		return true;
+	case 0x2d: return true;               /* the return address is signed or not */
+	case 0x2e: take_uleb(c); return true; /* args_size */
+	default: return false;
+	}
+}
+
+static bool run(struct machine *m, struct cursor c)
+{
+	while (c.at < c.end && !c.bad && m->pc <= m->target) {
+		unsigned op = (unsigned)take(&c, 1), low = op & 0x3f;
+
+		switch (op >> 6) {
+		case 0:
+			if (!run_extended(m, op, &c))
+				return false;
+			break;
+		case 1: m->pc += low * m->cie->code_factor; break;
+		case 2:
+			set_rule(m->row, low, TM_RULE_AT,
+				 (int64_t)take_uleb(&c) * m->cie->data_factor);
+			break;
+		default:
+			if (low < TM_UNWIND_REGS)
+				m->row->rule[low] = m->initial->rule[low];
+		}
+	}
+	return !c.bad;
+}
+
+/* The entry of the sorted index that may hold pc, NULL: none. */
+static const uint8_t *find_entry(uintptr_t pc, const uint8_t *index)
+{
+	struct cursor c = {index + 4, index + 12, false};
+
+	if (!tm_unwind_readable((uintptr_t)index, 12) || index[0] != 1 || index[2] != 0x03 ||
+	    index[3] != 0x3b)
+		return NULL;
+	if ((index[1] & 0x0f) != 0x0b && (index[1] & 0x0f) != 0x03)
+		return NULL;
+	take(&c, 4);
+	uint64_t low = 0, high = take(&c, 4);
+	const uint8_t *table = index + 12;
+	if (high == 0)
+		return NULL;
+	while (high - low > 1) {
+		uint64_t middle = (low + high) / 2;
+		int32_t at;
+
+		__builtin_memcpy(&at, table + middle * 8, 4);
+		if ((uintptr_t)index + (uintptr_t)(intptr_t)at <= pc)
+			low = middle;
+		else
+			high = middle;
+	}
+	int32_t word[2];
+	__builtin_memcpy(word, table + low * 8, 8);
+	return (uintptr_t)index + (uintptr_t)(intptr_t)word[0] > pc ? NULL : index + word[1];
+}
+
+bool tm_unwind_cfi_row(uintptr_t pc, const void *index, struct tm_unwind_row *row)
+{
+	const uint8_t *fde = find_entry(pc, index), *id;
+	struct tm_unwind_row initial;
+	struct cursor c;
+	struct cie cie;
+
+	if (fde == NULL || !tm_unwind_readable((uintptr_t)fde, 24) || !entry(fde, &c, &id))
+		return false;
+	uint64_t back = take(&c, 4);
+	if (back == 0 || !read_cie(id - back, &cie))
+		return false;
+	uint64_t begin = take_encoded(&c, cie.pointer_encoding);
+	uint64_t range = take_encoded(&c, cie.pointer_encoding & 0x0f);
+	if (c.bad || pc < begin || pc >= begin + range)
+		return false;
+	if (cie.augmented)
+		take_block(&c);
+	__builtin_memset(row, 0, sizeof(*row));
+	__builtin_memset(&initial, 0, sizeof(initial));
+	row->ra = cie.ra;
+	row->signal = cie.signal;
+	struct machine m = {.cie = &cie, .row = row, .initial = &initial, .target = UINT64_MAX};
+	if (!run(&m, cie.instructions))
+		return false;
+	initial = *row;
+	m.pc = begin;
+	m.target = pc;
+	return run(&m, c);
+}
+
+/* --- expressions ------------------------------------------------------------------------------ */
+
+struct stack {
+	uint64_t word[EXPRESSION_DEPTH];
+	unsigned depth;
+	bool bad;
+};
+
+static void push(struct stack *s, uint64_t value)
+{
+	if (s->depth == EXPRESSION_DEPTH)
+		s->bad = true;
+	else
+		s->word[s->depth++] = value;
+}
+
+static uint64_t pop(struct stack *s)
+{
+	if (s->depth == 0) {
+		s->bad = true;
+		return 0;
+	}
+	return s->word[--s->depth];
+}
+
+static void operate(struct stack *s, unsigned op)
+{
+	uint64_t b = pop(s), a = pop(s);
+
+	switch (op) {
+	case 0x1a: push(s, a & b); break;
+	case 0x1c: push(s, a - b); break;
+	case 0x21: push(s, a | b); break;
+	case 0x22: push(s, a + b); break;
+	case 0x24: push(s, b < 64 ? a << b : 0); break;
+	case 0x25: push(s, b < 64 ? a >> b : 0); break;
+	case 0x29: push(s, a == b); break;
+	case 0x2a: push(s, (int64_t)a >= (int64_t)b); break;
+	case 0x2b: push(s, (int64_t)a > (int64_t)b); break;
+	case 0x2c: push(s, (int64_t)a <= (int64_t)b); break;
+	case 0x2d: push(s, (int64_t)a < (int64_t)b); break;
+	case 0x2e: push(s, a != b); break;
+	default: s->bad = true;
+	}
+}
+
+static bool is_constant(unsigned op, struct cursor *c, struct stack *s)
+{
+	switch (op) {
+	case 0x08: push(s, take(c, 1)); return true;
+	case 0x09: push(s, (uint64_t)(int64_t)(int8_t)take(c, 1)); return true;
+	case 0x0a: push(s, take(c, 2)); return true;
+	case 0x0b: push(s, (uint64_t)(int64_t)(int16_t)take(c, 2)); return true;
+	case 0x0c: push(s, take(c, 4)); return true;
+	case 0x0d: push(s, (uint64_t)(int64_t)(int32_t)take(c, 4)); return true;
+	case 0x0e:
+	case 0x0f: push(s, take(c, 8)); return true;
+	case 0x10: push(s, take_uleb(c)); return true;
+	case 0x11: push(s, (uint64_t)take_sleb(c)); return true;
+	default: return false;
+	}
+}
+
+bool tm_unwind_cfi_evaluate(int64_t block, const struct tm_unwind_regs *regs,
+			    struct tm_unwind_memory *in, const uint64_t *first, uint64_t *ret)
+{
+	struct cursor c = {(const uint8_t *)(uintptr_t)block,
+			   (const uint8_t *)(uintptr_t)block + 16, false};
+	uint64_t bytes = take_uleb(&c);
+	struct stack stack = {.depth = 0}, *s = &stack;
+
+	if (first != NULL)
+		push(s, *first);
+
+	c.end = c.at + bytes;
+	while (c.at < c.end && !c.bad && !s->bad) {
+		unsigned op = (unsigned)take(&c, 1);
+		uint64_t word;
+
+		if (op >= 0x30 && op <= 0x4f) {
+			push(s, op - 0x30);
+		} else if (op >= 0x70 && op <= 0x8f) {
+			int64_t offset = take_sleb(&c);
+
+			if (op - 0x70 >= TM_UNWIND_REGS)
+				return false;
+			word = op - 0x70 == TM_UNWIND_RA && TM_UNWIND_RA == 16 ? regs->pc
+									       : regs->r[op - 0x70];
+			push(s, word + (uint64_t)offset);
+		} else if (op == 0x06) {
+			if (!tm_unwind_read(in, pop(s), &word))
+				return false;
+			push(s, word);
+		} else if (op == 0x12) {
+			word = pop(s);
+			push(s, word);
+			push(s, word);
+		} else if (op == 0x23) {
+			push(s, pop(s) + take_uleb(&c));
+		} else if (!is_constant(op, &c, s)) {
+			operate(s, op);
+		}
+	}
+	*ret = pop(s);
+	return !c.bad && !s->bad;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* unwind: the frames that libgcc's unwinder finds, without it. */
+#include <criterion/criterion.h>
+#include <execinfo.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "shim/unwind.h"
+
+static uint64_t ours[64];
+static void *theirs[80];
+static struct tm_unwind_walk walk;
+static int their_count;
+static uintptr_t top;
+static unsigned seen_count;
+
+static void seen(uintptr_t pc, const struct tm_unwind_object *object)
+{
+	cr_assert(pc >= object->begin && pc <= object->end);
+	seen_count++;
+}
+
+static __attribute__((noinline)) void look(void)
+{
+	struct tm_unwind_regs regs;
+
+	walk = (struct tm_unwind_walk){.return_address = (uintptr_t)__builtin_return_address(0),
+				       .frame = (uintptr_t)__builtin_dwarf_cfa(),
+				       .stack_top = top,
+				       .seen = seen};
+	tm_unwind_here(&regs);
+	tm_unwind_walk(&walk, &regs, ours, 64);
+	their_count = backtrace(theirs, 80);
+}
+
+/* theirs[0] lies in look() itself. */
+static void compare(unsigned least)
+{
+	cr_assert(walk.count >= least, "%u frames, of %d", walk.count, their_count);
+	for (unsigned i = 0; i < walk.count; i++)
+		cr_assert_eq(ours[i], (uintptr_t)theirs[i + 1], "frame %u", i);
+}
+
+static __attribute__((noinline)) int deep(int n, volatile char *outer)
+{
+	/* a frame of varying length, which the compiler addresses by its frame pointer */
+	volatile char *here = __builtin_alloca(n % 3 == 0 ? 100 + (size_t)n : 16);
+
+	here[0] = outer[0];
+	if (n == 0)
+		look();
+	else
+		deep(n - 1, here);
+	return here[0];
+}
+
+/* The stack is aligned by hand: the CFA is an expression. */
+static __attribute__((noinline)) int aligned(volatile char *outer)
+{
+	_Alignas(128) volatile char here[256];
+
+	here[0] = outer[0];
+	here[128] = (char)deep(3, here);
+	return here[128];
+}
+
+Test(unwind, frames_are_those_of_the_run_time_library)
+{
+	char c = 1;
+
+	for (int round = 0; round < 3; round++) {
+		unsigned before = seen_count;
+
+		deep(12, &c);
+		cr_assert_eq(walk.truncated, false);
+		cr_assert_eq((int)walk.count, their_count - 1);
+		compare(14);
+		cr_assert(round == 0 ? seen_count > before : seen_count == before,
+			  "rows that are known are looked up again");
+	}
+}
+
+Test(unwind, realigned_frames_are_passed)
+{
+	char c = 1;
+
+	aligned(&c);
+	compare(6);
+	cr_assert_not(walk.truncated);
+}
+
+Test(unwind, after_forgetting_all_is_looked_up_again)
+{
+	char c = 1;
+
+	deep(5, &c);
+	unsigned before = seen_count;
+	tm_unwind_forget();
+	deep(5, &c);
+	cr_assert(seen_count > before);
+	compare(7);
+}
+
+static void on_signal(int number)
+{
+	char c = (char)number;
+
+	deep(4, &c);
+}
+
+Test(unwind, signal_handlers_on_a_stack_of_their_own_are_passed)
+{
+	static char stack[65536];
+	const stack_t alternate = {.ss_sp = stack, .ss_size = sizeof(stack)};
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};
+
+	sigaltstack(&alternate, NULL);
+	sigaction(SIGUSR1, &action, NULL);
+	raise(SIGUSR1);
+	compare(9);
+	cr_assert_not(walk.truncated);
+}
+
+static void *in_thread(void *arg)
+{
+	char c = 1;
+
+	(void)arg;
+	top = (uintptr_t)__builtin_thread_pointer();
+	deep(7, &c);
+	compare(9);
+	cr_assert_not(walk.truncated);
+	return NULL;
+}
+
+Test(unwind, threads_end_where_they_begin)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, in_thread, NULL);
+	pthread_join(thread, NULL);
+}
+
+Test(unwind, a_wrong_frame_gives_the_site_alone)
+{
+	struct tm_unwind_regs regs;
+	struct tm_unwind_walk w = {.return_address = 0x1234,
+				   .frame = (uintptr_t)__builtin_dwarf_cfa() - 8};
+
+	tm_unwind_here(&regs);
+	tm_unwind_walk(&w, &regs, ours, 64);
+	cr_assert_eq(w.count, 1);
+	cr_assert_eq(ours[0], 0x1234);
+	cr_assert(w.truncated);
+	w.frame = UINTPTR_MAX;
+	tm_unwind_here(&regs);
+	tm_unwind_walk(&w, &regs, ours, 64);
+	cr_assert_eq(w.count, 1);
+	cr_assert(w.truncated);
+}
+
+Test(unwind, the_kernel_says_what_is_readable)
+{
+	char *p = mmap(NULL, 3 * 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	munmap(p + 4096, 4096);
+	mprotect(p + 8192, 4096, PROT_NONE);
+	cr_assert(tm_unwind_readable((uintptr_t)p, 4096));
+	cr_assert_not(tm_unwind_readable((uintptr_t)p, 4097));
+	cr_assert_not(tm_unwind_readable((uintptr_t)p + 4096, 8));
+	cr_assert_not(tm_unwind_readable((uintptr_t)p + 8192, 8));
+	cr_assert_not(tm_unwind_readable(UINTPTR_MAX - 7, 8));
+	cr_assert_not(tm_unwind_readable(UINTPTR_MAX - 7, 100));
+	cr_assert_not(tm_unwind_readable(8, 8));
+}
+
+Test(unwind, both_ways_to_find_an_object_agree)
+{
+	struct tm_unwind_object a, b;
+	const uintptr_t code[] = {(uintptr_t)on_signal, (uintptr_t)abort, (uintptr_t)raise};
+
+	for (size_t i = 0; i < TM_ARRAY_LEN(code); i++) {
+		cr_assert(tm_unwind_object(code[i], &a));
+		cr_assert(tm_unwind_object_by_maps(code[i], &b));
+		cr_assert_eq(a.begin, b.begin);
+		cr_assert_eq(a.eh_frame, b.eh_frame);
+		cr_assert(b.end > code[i]);
+	}
+	cr_assert_not(tm_unwind_object((uintptr_t)&a, &b));
+	cr_assert_not(tm_unwind_object_by_maps((uintptr_t)&a, &b));
+}
