@@ -11,6 +11,7 @@
 #include "shim/early.h"
 #include "shim/elf.h"
 #include "shim/foreign.h"
+#include "shim/module.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
@@ -270,6 +271,8 @@ static void go_on(void)
 	tm_alloc_ops(&ops);
 	tm_passive_behind(&ops);
 	tm_root.ops = ops;
+	if (tm_module_cuda() != NULL)
+		tm_module_cuda()->boot();
 }
 
 /* --- options ---------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include "shim/boot.h"
 #include "shim/elf.h"
 #include "shim/family.h"
+#include "shim/module.h"
 #include "shim/os/msg.h"
 
 /* The assembly knows these by number. */
@@ -111,13 +112,32 @@ static void *answer_next(const struct tm_dl_entry *e, const char *name, const vo
 	return given == (void *)found ? TM_DL_PASS : given;
 }
 
+/*
+ * Names of the CUDA interfaces. Our exports alone must not tell a program that there is a driver: what
+ * nobody else defines, the real function does not find behind us, and says so in dlerror. Who asks for
+ * the next definition goes past us anyway.
+ */
+static void *answer_cuda(void *handle, const char *name)
+{
+	const struct tm_module *cuda = tm_module_cuda();
+	if (cuda == NULL || handle == RTLD_NEXT)
+		return TM_DL_PASS;
+	if (handle == RTLD_DEFAULT)
+		return cuda->is_defined(name) ? TM_DL_PASS : tm_dl_real_dlsym(RTLD_NEXT, name);
+	cuda->want_names();
+	return NULL;
+}
+
 void *tm_dl_answer(void *handle, const char *name, const void *caller)
 {
 	const struct tm_dl_entry *e;
 	void *found;
-	if (name == NULL || handle == RTLD_DEFAULT || !tm_boot() ||
+	bool cuda = name != NULL && name[0] == 'c' && name[1] == 'u';
+	if (name == NULL || (handle == RTLD_DEFAULT && !cuda) || !tm_boot() ||
 	    tm_root.server != TM_SERVER_ENGINE)
 		return TM_DL_PASS;
+	if (cuda && ((found = answer_cuda(handle, name)) != NULL || handle == RTLD_DEFAULT))
+		return found;
 	e = lookup(name);
 	if (e == NULL)
 		return TM_DL_PASS;

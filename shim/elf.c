@@ -176,7 +176,7 @@ struct walk {
 	uintptr_t after; /* address whose object must come first; 0: no condition */
 	uintptr_t found;
 	struct tm_elf_object object;
-	enum { FROM_START, BEHIND_CALLER, BUT_OURS } rule;
+	enum { FROM_START, BEHIND_CALLER, BUT_OURS, CONTAINING, NAMED } rule;
 };
 
 static bool contains(const struct dl_phdr_info *info, uintptr_t address)
@@ -199,11 +199,39 @@ static const void *dynamic_of(const struct dl_phdr_info *info)
 	return NULL;
 }
 
+/* The n-th text of a tag; NULL: there are fewer. */
+static const char *text_of(const struct tm_elf_object *object, ElfW(Sxword) tag, unsigned n)
+{
+	const char *strings = NULL;
+	const ElfW(Dyn) * d;
+	for (d = object->dynamic; d->d_tag != DT_NULL; d++)
+		if (d->d_tag == DT_STRTAB)
+			strings = dynamic_pointer(object->base, d->d_un.d_ptr);
+	for (d = object->dynamic; strings != NULL && d->d_tag != DT_NULL; d++)
+		if (d->d_tag == tag && n-- == 0)
+			return strings + d->d_un.d_val;
+	return NULL;
+}
+
+static bool same_name(const char *a, const char *b)
+{
+	return a != NULL && same(a, b);
+}
+
 static int visit(struct dl_phdr_info *info, size_t bytes, void *arg)
 {
 	struct walk *w = arg;
 	struct tm_elf_object object = {info->dlpi_addr, dynamic_of(info)};
 	(void)bytes;
+	if (w->rule == CONTAINING || w->rule == NAMED) {
+		if (object.dynamic == NULL)
+			return 0;
+		w->found = w->rule == CONTAINING
+				   ? contains(info, w->after)
+				   : same_name(text_of(&object, DT_SONAME, 0), w->name);
+		w->object = object;
+		return w->found != 0;
+	}
 	if (w->rule == BEHIND_CALLER) {
 		if (contains(info, w->after))
 			w->rule = FROM_START;
@@ -310,4 +338,27 @@ uintptr_t tm_elf_anywhere(const char *name, struct tm_elf_object *ret_object)
 	if (w.found != 0 && ret_object != NULL)
 		*ret_object = w.object;
 	return w.found;
+}
+
+bool tm_elf_containing(uintptr_t address, struct tm_elf_object *ret_object)
+{
+	struct walk w = {.after = address, .rule = CONTAINING};
+	each_object(&w);
+	if (w.found != 0)
+		*ret_object = w.object;
+	return w.found != 0;
+}
+
+bool tm_elf_named(const char *soname, struct tm_elf_object *ret_object)
+{
+	struct walk w = {.name = soname, .rule = NAMED};
+	each_object(&w);
+	if (w.found != 0)
+		*ret_object = w.object;
+	return w.found != 0;
+}
+
+const char *tm_elf_needed(const struct tm_elf_object *object, unsigned n)
+{
+	return text_of(object, DT_NEEDED, n);
 }

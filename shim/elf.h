@@ -61,6 +61,16 @@ bool tm_elf_self(struct tm_elf_object *ret_self);
  */
 uintptr_t tm_elf_anywhere(const char *name, struct tm_elf_object *ret_object);
 
+/*
+ * The object that contains an address; false: none of the program's own namespace does. Takes the
+ * loader's list lock, as tm_elf_anywhere; so does tm_elf_named: the object whose DT_SONAME it is.
+ */
+bool tm_elf_containing(uintptr_t address, struct tm_elf_object *ret_object);
+bool tm_elf_named(const char *soname, struct tm_elf_object *ret_object);
+
+/* The n-th library that an object needs (DT_NEEDED), NULL behind the last. Lives as the object does. */
+const char *tm_elf_needed(const struct tm_elf_object *object, unsigned n);
+
 /* Copy an address into a function pointer of any type: TM_ELF_FUNCTION(address, &pointer). */
 #define TM_ELF_FUNCTION(address, ret_pointer)                                                      \
 	do {                                                                                       \

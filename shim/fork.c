@@ -7,6 +7,7 @@
 #include "shim/heap/heap.h"
 #include "shim/helper.h"
 #include "shim/ledger.h"
+#include "shim/module.h"
 #include "shim/os/lock.h"
 #include "shim/thread.h"
 
@@ -65,6 +66,8 @@ static void in_child(void)
 		mine->tid = tm_thread_id();
 	tm_lock_fork_reinit_all();
 	tm_heap_fork_child(mine);
+	if (tm_module_cuda() != NULL)
+		tm_module_cuda()->fork_child();
 	tm_helper_fork_child();
 }
 

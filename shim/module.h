@@ -4,7 +4,7 @@
  * never includes a part's headers: it links this one object, which is absent where the part is not
  * built, and in the unit tests.
  *
- * Every member may be NULL. None may allocate from the heap while it holds a lock of its own.
+ * None may allocate from the heap while it holds a lock of its own.
  */
 #ifndef TM_MODULE_H
 #define TM_MODULE_H
@@ -13,6 +13,8 @@
 #include "shim/base/fmt.h"
 
 struct tm_module {
+	/* At the end of boot, where the engine serves. One thread. */
+	void (*boot)(void);
 	/* A name that begins with "cu" is looked up by dlsym: registers the part's table, once. */
 	void (*want_names)(void);
 	/* dlsym(RTLD_DEFAULT): false where the name is ours alone, that is to say unknown to the program. */

@@ -11,6 +11,7 @@
 #include "shim/boot.h"
 #include "shim/dl.h"
 #include "shim/foreign.h"
+#include "shim/module.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
 #include "shim/os/maps.h"
@@ -143,6 +144,8 @@ static void add_report(struct tm_fmt_out *out)
 		add_line(out, "live at main's end", main_ended.live_bytes, "before exit handlers");
 	add_kernel_view(out, &s);
 	add_counts(out);
+	if (tm_module_cuda() != NULL)
+		tm_module_cuda()->report(out);
 }
 
 int tm_report_write(int fd)

@@ -20,13 +20,14 @@
 #define TM_CU_INVALID_CONTEXT 201
 #define TM_CU_NOT_READY 600
 #define TM_CU_NOT_SUPPORTED 801
+#define TM_CU_CAPTURE_INVALIDATED 901
 
 /* Values of cudaError_t: what a call of a runtime that is not there answers. */
 #define TM_RT_NO_RUNTIME 3 /* cudaErrorInitializationError */
 
 /* CUpointer_attribute */
+#define TM_CU_POINTER_P2P_TOKENS 5
 #define TM_CU_POINTER_BUFFER_ID 7
-#define TM_CU_POINTER_MEMPOOL 17
 #define TM_CU_POINTER_BLOCK_ID 20
 
 /* CUdevice_attribute */

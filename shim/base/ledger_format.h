@@ -399,6 +399,7 @@ enum tm_ledger_gpu_kind {
 	TM_LEDGER_GPU_PINNED,  /* cuMemHostAlloc: the host's */
 	TM_LEDGER_GPU_REGISTERED,
 	TM_LEDGER_GPU_ARRAY,
+	TM_LEDGER_GPU_IPC, /* opened handles of other processes, imported pool pointers */
 };
 
 enum tm_ledger_kind {

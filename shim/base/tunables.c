@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "config.h"
+
 #include "shim/base/bits.h"
 #include "shim/base/tunables_parse.h"
 

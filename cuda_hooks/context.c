@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+#include "cuda_hooks/context.h"
+
+#include <stdatomic.h>
+
+#include "cuda_hooks/driver.h"
+#include "cuda_hooks/hooks.h"
+
+#define FREES_AN_EVENT 64u
+#define MS_AN_EVENT 1u
+
+static struct tm_context contexts[TM_CONTEXTS] = {{.device = -1, .open = 1}}; /* [lock] */
+static unsigned last;                                                         /* [lock] a guess */
+static _Atomic uint32_t captures;
+
+tm_cu_context tm_context_current(void)
+{
+	tm_cu_context handle = NULL;
+	if (tm_driver.cuCtxGetCurrent == NULL ||
+	    tm_driver.cuCtxGetCurrent(&handle) != TM_CU_SUCCESS)
+		return NULL;
+	return handle;
+}
+
+struct tm_context *tm_context_at(uint16_t index)
+{
+	return &contexts[index];
+}
+
+static uint16_t add(tm_cu_context handle, unsigned i)
+{
+	contexts[i] = (struct tm_context){.handle = handle, .device = -1, .open = 1};
+	/* Of the current context: that is the one asked about, but for callers who know it already. */
+	if (tm_context_current() == handle && tm_driver.cuCtxGetDevice != NULL &&
+	    tm_driver.cuCtxGetDevice(&contexts[i].device) != TM_CU_SUCCESS)
+		contexts[i].device = -1;
+	return (uint16_t)i;
+}
+
+uint16_t tm_context_of(tm_cu_context handle)
+{
+	unsigned i, unused = 0;
+	if (handle == NULL)
+		return 0;
+	if (contexts[last].handle == handle)
+		return (uint16_t)last;
+	for (i = 1; i < TM_CONTEXTS; i++) {
+		if (contexts[i].handle == handle) {
+			last = i;
+			return (uint16_t)i;
+		}
+		if (contexts[i].handle == NULL && unused == 0)
+			unused = i;
+	}
+	return unused == 0 ? 0 : add(handle, unused);
+}
+
+uint16_t tm_context_known(tm_cu_context handle)
+{
+	unsigned i;
+	for (i = 1; handle != NULL && i < TM_CONTEXTS; i++)
+		if (contexts[i].handle == handle)
+			return (uint16_t)i;
+	return 0;
+}
+
+void tm_context_forget(uint16_t index)
+{
+	if (index != 0)
+		contexts[index] = (struct tm_context){.device = -1, .open = 1};
+}
+
+uint16_t tm_context_next_of(tm_cu_device device, uint16_t after)
+{
+	unsigned i;
+	for (i = after + 1u; i < TM_CONTEXTS; i++)
+		if (contexts[i].handle != NULL && contexts[i].device == device)
+			return (uint16_t)i;
+	return 0;
+}
+
+/* --- captures ------------------------------------------------------------------------------------- */
+
+bool tm_context_captures(void)
+{
+	return atomic_load_explicit(&captures, memory_order_acquire) != 0;
+}
+
+void tm_context_capture_begun(void)
+{
+	atomic_fetch_add_explicit(&captures, 1, memory_order_acq_rel);
+}
+
+void tm_context_capture_ended(void)
+{
+	uint32_t n = atomic_load_explicit(&captures, memory_order_relaxed);
+	while (n != 0 && !atomic_compare_exchange_weak_explicit(
+				 &captures, &n, n - 1, memory_order_acq_rel, memory_order_relaxed))
+		;
+}
+
+/* --- epochs --------------------------------------------------------------------------------------- */
+
+static bool has_context_events(void)
+{
+	return tm_driver.cuCtxRecordEvent != NULL && tm_driver.cuEventCreate != NULL &&
+	       tm_driver.cuEventQuery != NULL;
+}
+
+bool tm_context_record(struct tm_context *c)
+{
+	uint32_t at;
+	if (!has_context_events() || c->handle == NULL)
+		return false;
+	if (c->frees == 0 || tm_context_captures() || tm_context_current() != c->handle)
+		return true;
+	if (c->count == TM_CONTEXT_EVENTS)
+		tm_context_settle(c);
+	if (c->count == TM_CONTEXT_EVENTS)
+		return true;
+	at = (c->first + c->count) % TM_CONTEXT_EVENTS;
+	if (c->ring[at].event == NULL &&
+	    tm_driver.cuEventCreate(&c->ring[at].event, TM_CU_EVENT_DISABLE_TIMING) !=
+		    TM_CU_SUCCESS) {
+		c->ring[at].event = NULL;
+		return false;
+	}
+	if (tm_driver.cuCtxRecordEvent(c->handle, c->ring[at].event) != TM_CU_SUCCESS)
+		return false;
+	c->ring[at].epoch = c->open++;
+	c->frees = 0;
+	c->count++;
+	return true;
+}
+
+void tm_context_settle(struct tm_context *c)
+{
+	/* In order: an event that is reached has everything before it behind it. */
+	while (c->count != 0 && !tm_context_captures()) {
+		if (tm_driver.cuEventQuery(c->ring[c->first].event) != TM_CU_SUCCESS)
+			break;
+		if ((int32_t)(c->ring[c->first].epoch - c->done) > 0)
+			c->done = c->ring[c->first].epoch;
+		c->first = (c->first + 1) % TM_CONTEXT_EVENTS;
+		c->count--;
+	}
+}
+
+uint32_t tm_context_stamp(struct tm_context *c, uint32_t now_ms, bool by_event)
+{
+	uint32_t epoch = c->open;
+	if (c->frees++ == 0)
+		c->begun_ms = now_ms;
+	if (by_event && (c->frees >= FREES_AN_EVENT || now_ms - c->begun_ms >= MS_AN_EVENT))
+		tm_context_record(c);
+	return epoch;
+}
+
+tm_cu_result tm_context_synchronise(uint16_t index)
+{
+	struct tm_context *c = &contexts[index];
+	uint32_t covered;
+	tm_cu_result rc;
+	if (tm_driver.cuCtxSynchronize == NULL)
+		return TM_CU_NOT_SUPPORTED;
+	tm_hooks_lock();
+	/* What others free while we wait belongs to the next one. */
+	if (c->frees != 0)
+		c->open++;
+	c->frees = 0;
+	covered = c->open - 1;
+	tm_hooks_unlock();
+	rc = tm_driver.cuCtxSynchronize();
+	if (rc != TM_CU_SUCCESS)
+		return rc;
+	tm_hooks_lock();
+	if ((int32_t)(covered - c->done) > 0)
+		c->done = covered;
+	tm_hooks_unlock();
+	return rc;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * context: the contexts that were seen, what stream captures are under way, and when memory that was
+ * freed may be used again.
+ *
+ * Freed blocks are stamped with the open epoch of their context. An epoch is over when an event that
+ * covers all work of the context (cuCtxRecordEvent, CUDA 12.5), recorded behind its last free, is
+ * reached, or when the context was synchronised. One event for many frees: it is recorded with the
+ * 64th, after a millisecond, or when somebody wants the memory. While any stream is captured nothing is
+ * recorded, queried or waited for, which would end the capture.
+ */
+#ifndef TM_CUDA_CONTEXT_H
+#define TM_CUDA_CONTEXT_H
+
+#include "shim/base/attrs.h"
+#include "shim/base/cuda_types.h"
+
+#define TM_CONTEXTS 64u
+#define TM_CONTEXT_EVENTS 16u
+
+struct tm_pools;
+
+struct tm_context {
+	tm_cu_context handle;   /* NULL: slot is free; slot 0 stands for no context */
+	tm_cu_device device;    /* -1: unknown */
+	bool primary;           /* the device's, as cuDevicePrimaryCtxRetain gave it */
+	struct tm_pools *pools; /* NULL: none yet */
+	/* Epochs [lock]. */
+	uint32_t open; /* frees are stamped with it; starts at 1 */
+	uint32_t done; /* epochs up to here are over */
+	uint32_t frees;
+	uint32_t begun_ms;     /* first free of the open one */
+	uint32_t first, count; /* ring */
+	struct {
+		tm_cu_event event;
+		uint32_t epoch;
+	} ring[TM_CONTEXT_EVENTS];
+};
+
+/* [lock] The record of a context, made where it is new. NULL handle or no room: record 0. */
+uint16_t tm_context_of(tm_cu_context handle);
+uint16_t tm_context_known(tm_cu_context handle); /* [lock] 0: never seen */
+struct tm_context *tm_context_at(uint16_t index);
+
+/* The calling thread's context, or NULL. No lock needed. */
+tm_cu_context tm_context_current(void);
+
+/* [lock] A context that was seen and is gone: its record is cleared (its events went with it). */
+void tm_context_forget(uint16_t index);
+
+/* [lock] Each record of a device, in turn from after; 0: no more. */
+uint16_t tm_context_next_of(tm_cu_device device, uint16_t after);
+
+/* Captures under way. */
+bool tm_context_captures(void);
+void tm_context_capture_begun(void);
+void tm_context_capture_ended(void);
+
+/* [lock] The stamp of a block that is freed now. Events are used where `by_event`. */
+uint32_t tm_context_stamp(struct tm_context *c, uint32_t now_ms, bool by_event);
+
+/* [lock] Finds out what is over. */
+void tm_context_settle(struct tm_context *c);
+
+/* [lock] Closes the open epoch by an event where something was freed in it. False: there are no such events. */
+bool tm_context_record(struct tm_context *c);
+
+/*
+ * Everything that was freed before the call is over: waits for the context, which must be current. No
+ * lock may be held. The driver's answer.
+ */
+tm_cu_result tm_context_synchronise(uint16_t index);
+
+TM_INLINE bool tm_context_is_over(const struct tm_context *c, uint32_t epoch)
+{
+	return (int32_t)(epoch - c->done) <= 0;
+}
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "cuda_hooks/hooks.h"
+
+#include <stdatomic.h>
+
+#include "cuda_hooks/driver.h"
+#include "shim/boot.h"
+#include "shim/os/lock.h"
+
+TM_TLS struct tm_hooks_thread tm_hooks_thread;
+
+static struct tm_lock lock = TM_LOCK_INIT(TM_RANK_CUDA);
+static _Atomic uint32_t
+	initialised;          /* generation + 1 of the process image in which cuInit succeeded */
+static _Atomic uint32_t dead; /* 1: forked after that: CUDA does not work here */
+
+/* A child made by raw fork inherits records that nobody changes any more: it gets no service. */
+void tm_hooks_lock(void)
+{
+	tm_lock_acquire(&lock);
+}
+
+void tm_hooks_unlock(void)
+{
+	tm_lock_release(&lock);
+}
+
+void tm_hooks_boot(void)
+{
+	tm_lock_register(&lock);
+}
+
+void tm_hooks_initialised(void)
+{
+	uint32_t none = 0;
+	if (TM_LIKELY(atomic_load_explicit(&initialised, memory_order_relaxed) != 0))
+		return;
+	/* Before a driver is used there is one thread that does; a fork in between is the program's bug. */
+	atomic_compare_exchange_strong(&initialised, &none, tm_fork_generation() + 1);
+}
+
+void tm_hooks_fork_child(void)
+{
+	if (atomic_load_explicit(&initialised, memory_order_relaxed) != 0)
+		atomic_store_explicit(&dead, 1, memory_order_relaxed);
+}
+
+bool tm_hooks_pools(void)
+{
+	return tm_root.options.cuda == TM_CUDA_POOL;
+}
+
+static bool is_dead(void)
+{
+	uint32_t born = atomic_load_explicit(&initialised, memory_order_relaxed);
+	return atomic_load_explicit(&dead, memory_order_relaxed) != 0 ||
+	       (born != 0 && born != tm_fork_generation() + 1);
+}
+
+/* Whether the handlers serve this call. */
+static bool enter(void *caller)
+{
+	struct tm_hooks_thread *t = &tm_hooks_thread;
+	if (t->inside != 0 || tm_root.options.cuda == TM_CUDA_OFF ||
+	    tm_root.server != TM_SERVER_ENGINE || is_dead())
+		return false;
+	if (t->tagged == 0)
+		t->site = (uintptr_t)caller;
+	return true;
+}
+
+static bool is_ready(void)
+{
+	return TM_LIKELY(tm_driver_is_bound()) || (tm_boot() && tm_driver_find());
+}
+
+/* Functions that find functions run others' code, which may do its own lookups. */
+#define NESTS_LOOKUP 0
+#define NESTS_LIFE 0
+#define NESTS_ALLOC 1
+#define NESTS_FREE 1
+#define NESTS_HOST_ALLOC 1
+#define NESTS_HOST_FREE 1
+#define NESTS_PIN 1
+#define NESTS_UNPIN 1
+#define NESTS_ASYNC_ALLOC 1
+#define NESTS_ASYNC_FREE 1
+#define NESTS_MANAGED 1
+#define NESTS_ARRAY 1
+#define NESTS_VMM 1
+#define NESTS_IPC 1
+#define NESTS_QUERY 1
+#define NESTS_PEER 1
+#define NESTS_CAPTURE 1
+
+/* A real function that is not there: the program could not have linked against it. */
+#define D(symbol, name, version, stream, kind, parameters, arguments)                              \
+	TM_EXPORT tm_cu_result symbol parameters                                                   \
+	{                                                                                          \
+		tm_cu_result rc;                                                                   \
+		if (!is_ready() || tm_driver.symbol == NULL)                                       \
+			return TM_CU_NOT_INITIALIZED;                                              \
+		if (!enter(__builtin_return_address(0)))                                           \
+			return tm_driver.symbol arguments;                                         \
+		tm_hooks_thread.inside += NESTS_##kind;                                            \
+		rc = tm_on_##symbol arguments;                                                     \
+		tm_hooks_thread.inside -= NESTS_##kind;                                            \
+		return rc;                                                                         \
+	}
+#include "shim/base/cuda_api.def"

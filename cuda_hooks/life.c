@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * life: calls about the driver itself, its contexts, captures and lookups, and questions about memory.
+ */
+#include "cuda_hooks/context.h"
+#include "cuda_hooks/device_mem.h"
+#include "cuda_hooks/driver.h"
+#include "cuda_hooks/hooks.h"
+#include "cuda_hooks/track.h"
+
+tm_cu_result tm_on_cuInit(unsigned int flags)
+{
+	tm_cu_result rc = tm_driver.cuInit(flags);
+	if (rc == TM_CU_SUCCESS)
+		tm_hooks_initialised();
+	return rc;
+}
+
+/* --- lookups: the real answer first; replaced where it is one of ours ------------------------------- */
+
+tm_cu_result tm_on_cuGetProcAddress(const char *symbol, void **pfn, int version,
+				    unsigned long flags)
+{
+	tm_cu_result rc = tm_driver.cuGetProcAddress(symbol, pfn, version, flags);
+	if (rc == TM_CU_SUCCESS && symbol != NULL && pfn != NULL && *pfn != NULL)
+		*pfn = tm_driver_substitute(symbol, *pfn);
+	return rc;
+}
+
+tm_cu_result tm_on_cuGetProcAddress_v2(const char *symbol, void **pfn, int version,
+				       unsigned long flags, tm_cu_lookup_result *status)
+{
+	tm_cu_result rc = tm_driver.cuGetProcAddress_v2(symbol, pfn, version, flags, status);
+	if (rc == TM_CU_SUCCESS && symbol != NULL && pfn != NULL && *pfn != NULL)
+		*pfn = tm_driver_substitute(symbol, *pfn);
+	return rc;
+}
+
+/* --- contexts end: their memory went with them ---------------------------------------------------------- */
+
+tm_cu_result tm_on_cuDevicePrimaryCtxRetain(tm_cu_context *context, tm_cu_device device)
+{
+	tm_cu_result rc = tm_driver.cuDevicePrimaryCtxRetain(context, device);
+	uint16_t i;
+	if (rc != TM_CU_SUCCESS)
+		return rc;
+	tm_hooks_lock();
+	i = tm_context_of(*context);
+	if (i != 0) {
+		tm_context_at(i)->primary = true;
+		tm_context_at(i)->device = device;
+	}
+	tm_hooks_unlock();
+	return rc;
+}
+
+static void forget_primary(tm_cu_device device)
+{
+	uint16_t i = 0;
+	tm_hooks_lock();
+	while ((i = tm_context_next_of(device, i)) != 0)
+		if (tm_context_at(i)->primary)
+			tm_device_forget_context(i);
+	tm_hooks_unlock();
+}
+
+static tm_cu_result after_release(tm_cu_result rc, tm_cu_device device)
+{
+	unsigned int flags;
+	int active = 1;
+	/* The last release ends the context. */
+	if (rc == TM_CU_SUCCESS && tm_driver.cuDevicePrimaryCtxGetState != NULL &&
+	    tm_driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == TM_CU_SUCCESS &&
+	    active == 0)
+		forget_primary(device);
+	return rc;
+}
+
+tm_cu_result tm_on_cuDevicePrimaryCtxRelease(tm_cu_device device)
+{
+	return after_release(tm_driver.cuDevicePrimaryCtxRelease(device), device);
+}
+
+tm_cu_result tm_on_cuDevicePrimaryCtxRelease_v2(tm_cu_device device)
+{
+	return after_release(tm_driver.cuDevicePrimaryCtxRelease_v2(device), device);
+}
+
+static tm_cu_result after_reset(tm_cu_result rc, tm_cu_device device)
+{
+	if (rc == TM_CU_SUCCESS)
+		forget_primary(device);
+	return rc;
+}
+
+tm_cu_result tm_on_cuDevicePrimaryCtxReset(tm_cu_device device)
+{
+	return after_reset(tm_driver.cuDevicePrimaryCtxReset(device), device);
+}
+
+tm_cu_result tm_on_cuDevicePrimaryCtxReset_v2(tm_cu_device device)
+{
+	return after_reset(tm_driver.cuDevicePrimaryCtxReset_v2(device), device);
+}
+
+static tm_cu_result after_destroy(tm_cu_result rc, tm_cu_context context)
+{
+	uint16_t i;
+	if (rc != TM_CU_SUCCESS)
+		return rc;
+	tm_hooks_lock();
+	i = tm_context_known(context);
+	if (i != 0)
+		tm_device_forget_context(i);
+	tm_hooks_unlock();
+	return rc;
+}
+
+tm_cu_result tm_on_cuCtxDestroy(tm_cu_context context)
+{
+	return after_destroy(tm_driver.cuCtxDestroy(context), context);
+}
+
+tm_cu_result tm_on_cuCtxDestroy_v2(tm_cu_context context)
+{
+	return after_destroy(tm_driver.cuCtxDestroy_v2(context), context);
+}
+
+/* --- peers ---------------------------------------------------------------------------------------------- */
+
+tm_cu_result tm_on_cuCtxEnablePeerAccess(tm_cu_context peer, unsigned int flags)
+{
+	tm_cu_result rc = tm_driver.cuCtxEnablePeerAccess(peer, flags);
+	if (rc == TM_CU_SUCCESS)
+		tm_device_peer(peer, TM_DEVICE_PEER_ADDED);
+	return rc;
+}
+
+tm_cu_result tm_on_cuCtxDisablePeerAccess(tm_cu_context peer)
+{
+	tm_cu_result rc = tm_driver.cuCtxDisablePeerAccess(peer);
+	if (rc == TM_CU_SUCCESS)
+		tm_device_peer(peer, TM_DEVICE_PEER_REMOVED);
+	return rc;
+}
+
+/* --- captures ------------------------------------------------------------------------------------------- */
+
+/* Counted before it begins, so that no other thread waits for the device in between. */
+#define BEGIN(call)                                                                                \
+	do {                                                                                       \
+		tm_cu_result rc;                                                                   \
+		tm_context_capture_begun();                                                        \
+		rc = (call);                                                                       \
+		if (rc != TM_CU_SUCCESS)                                                           \
+			tm_context_capture_ended();                                                \
+		return rc;                                                                         \
+	} while (0)
+
+tm_cu_result tm_on_cuStreamBeginCapture(tm_cu_stream stream)
+{
+	BEGIN(tm_driver.cuStreamBeginCapture(stream));
+}
+
+tm_cu_result tm_on_cuStreamBeginCapture_ptsz(tm_cu_stream stream)
+{
+	BEGIN(tm_driver.cuStreamBeginCapture_ptsz(stream));
+}
+
+tm_cu_result tm_on_cuStreamBeginCapture_v2(tm_cu_stream stream, tm_cu_capture_mode mode)
+{
+	BEGIN(tm_driver.cuStreamBeginCapture_v2(stream, mode));
+}
+
+tm_cu_result tm_on_cuStreamBeginCapture_v2_ptsz(tm_cu_stream stream, tm_cu_capture_mode mode)
+{
+	BEGIN(tm_driver.cuStreamBeginCapture_v2_ptsz(stream, mode));
+}
+
+tm_cu_result tm_on_cuStreamBeginCaptureToGraph(tm_cu_stream stream, tm_cu_graph graph,
+					       const tm_cu_node *nodes, const tm_cu_edge *edges,
+					       size_t count, tm_cu_capture_mode mode)
+{
+	BEGIN(tm_driver.cuStreamBeginCaptureToGraph(stream, graph, nodes, edges, count, mode));
+}
+
+tm_cu_result tm_on_cuStreamBeginCaptureToGraph_ptsz(tm_cu_stream stream, tm_cu_graph graph,
+						    const tm_cu_node *nodes,
+						    const tm_cu_edge *edges, size_t count,
+						    tm_cu_capture_mode mode)
+{
+	BEGIN(tm_driver.cuStreamBeginCaptureToGraph_ptsz(stream, graph, nodes, edges, count, mode));
+}
+
+/* A capture that was invalidated is over, too. */
+static tm_cu_result after_capture(tm_cu_result rc)
+{
+	if (rc == TM_CU_SUCCESS || rc == TM_CU_CAPTURE_INVALIDATED)
+		tm_context_capture_ended();
+	return rc;
+}
+
+tm_cu_result tm_on_cuStreamEndCapture(tm_cu_stream stream, tm_cu_graph *graph)
+{
+	return after_capture(tm_driver.cuStreamEndCapture(stream, graph));
+}
+
+tm_cu_result tm_on_cuStreamEndCapture_ptsz(tm_cu_stream stream, tm_cu_graph *graph)
+{
+	return after_capture(tm_driver.cuStreamEndCapture_ptsz(stream, graph));
+}
+
+/* --- questions: the driver's answer; who asks for an identity must be able to rely on it -------------- */
+
+static bool asks_identity(tm_cu_pointer_attribute attribute)
+{
+	return attribute == TM_CU_POINTER_BUFFER_ID || attribute == TM_CU_POINTER_BLOCK_ID ||
+	       attribute == TM_CU_POINTER_P2P_TOKENS;
+}
+
+tm_cu_result tm_on_cuPointerGetAttribute(void *data, tm_cu_pointer_attribute attribute,
+					 tm_cu_ptr ptr)
+{
+	tm_cu_result rc = tm_driver.cuPointerGetAttribute(data, attribute, ptr);
+	if (rc == TM_CU_SUCCESS && asks_identity(attribute))
+		tm_device_looked_at(ptr);
+	return rc;
+}
+
+tm_cu_result tm_on_cuPointerGetAttributes(unsigned int count, tm_cu_pointer_attribute *attributes,
+					  void **data, tm_cu_ptr ptr)
+{
+	tm_cu_result rc = tm_driver.cuPointerGetAttributes(count, attributes, data, ptr);
+	unsigned int i;
+	for (i = 0; rc == TM_CU_SUCCESS && i < count; i++) {
+		if (asks_identity(attributes[i])) {
+			tm_device_looked_at(ptr);
+			break;
+		}
+	}
+	return rc;
+}
+
+tm_cu_result tm_on_cuMemGetHandleForAddressRange(void *handle, tm_cu_ptr ptr, size_t bytes,
+						 tm_cu_range_type type, unsigned long long flags)
+{
+	tm_cu_result rc = tm_driver.cuMemGetHandleForAddressRange(handle, ptr, bytes, type, flags);
+	if (rc == TM_CU_SUCCESS)
+		tm_device_looked_at(ptr);
+	return rc;
+}
+
+tm_cu_result tm_on_cuPointerSetAttribute(const void *value, tm_cu_pointer_attribute attribute,
+					 tm_cu_ptr ptr)
+{
+	tm_cu_result rc = tm_driver.cuPointerSetAttribute(value, attribute, ptr);
+	/* It stays with the block for good. */
+	if (rc == TM_CU_SUCCESS)
+		tm_device_looked_at(ptr);
+	return rc;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#include "cuda_hooks/memory.h"
+
+#include "shim/base/bits.h"
+#include "shim/os/mem.h"
+
+#define CHUNK_BYTES ((size_t)256 << 10)
+#define LEAST_LOG2 6u
+#define MOST_LOG2 16u
+
+struct piece {
+	struct piece *next;
+};
+
+static struct piece *free_list[MOST_LOG2 + 1]; /* [lock] */
+static unsigned char *chunk_at;                /* [lock] */
+static size_t chunk_left;                      /* [lock] */
+
+static size_t mapping_bytes(size_t bytes)
+{
+	return tm_bits_align_up(bytes, 65536);
+}
+
+static unsigned log2_of(size_t bytes)
+{
+	unsigned n = tm_bits_log2_up(bytes);
+	return n < LEAST_LOG2 ? LEAST_LOG2 : n;
+}
+
+void *tm_cuda_memory_take(size_t bytes)
+{
+	unsigned n = log2_of(bytes);
+	size_t room = (size_t)1 << n;
+	void *p;
+	if (n > MOST_LOG2)
+		return tm_mem_map(mapping_bytes(bytes));
+	if (free_list[n] != NULL) {
+		struct piece *piece = free_list[n];
+		free_list[n] = piece->next;
+		__builtin_memset(piece, 0, room);
+		return piece;
+	}
+	if (chunk_left < room) {
+		/* What is left of the old chunk is lost: at most one piece. */
+		p = tm_mem_map(CHUNK_BYTES);
+		if (p == NULL)
+			return NULL;
+		chunk_at = p;
+		chunk_left = CHUNK_BYTES;
+	}
+	p = chunk_at;
+	chunk_at += room;
+	chunk_left -= room;
+	return p;
+}
+
+void tm_cuda_memory_give(void *p, size_t bytes)
+{
+	unsigned n = log2_of(bytes);
+	struct piece *piece = p;
+	if (p == NULL)
+		return;
+	if (n > MOST_LOG2) {
+		tm_mem_unmap_raw(p, mapping_bytes(bytes));
+		return;
+	}
+	piece->next = free_list[n];
+	free_list[n] = piece;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * module: what the shim asks of the hooks, and the lines of the report at exit. They come from our own
+ * records: at that time the driver may be gone, and is not called.
+ */
+#include "shim/module.h"
+
+#include "cuda_hooks/driver.h"
+#include "cuda_hooks/hooks.h"
+#include "cuda_hooks/track.h"
+#include "shim/boot.h"
+
+static const char *const kind_names[TM_TRACK_KINDS] = {
+	[TM_LEDGER_GPU_DEVICE] = "device",      [TM_LEDGER_GPU_ASYNC] = "stream-ordered",
+	[TM_LEDGER_GPU_VMM] = "virtual memory", [TM_LEDGER_GPU_MANAGED] = "managed",
+	[TM_LEDGER_GPU_PINNED] = "pinned host", [TM_LEDGER_GPU_REGISTERED] = "registered host",
+	[TM_LEDGER_GPU_ARRAY] = "arrays",       [TM_LEDGER_GPU_IPC] = "of other processes",
+};
+
+static void add_device(struct tm_fmt_out *out, unsigned device)
+{
+	struct tm_track_total total;
+	unsigned kind;
+	tm_track_total(device, &total);
+	for (kind = 0; kind < TM_TRACK_KINDS; kind++) {
+		char live[24], peak[24];
+		if (total.peak_bytes[kind] == 0 && total.objects[kind] == 0)
+			continue;
+		tm_fmt_bytes(live, sizeof(live), total.live_bytes[kind]);
+		tm_fmt_bytes(peak, sizeof(peak), total.peak_bytes[kind]);
+		tm_fmt_add(out, "  GPU %u %-16s%12s%12s%12zu\n", device, kind_names[kind], live,
+			   peak, (size_t)total.objects[kind]);
+	}
+}
+
+static void report(struct tm_fmt_out *out)
+{
+	struct tm_driver_counts counts;
+	unsigned device;
+	tm_driver_counts(&counts);
+	if (tm_track_devices() != 0) {
+		tm_fmt_add(out, "  %-22s%12s%12s%12s\n", "CUDA memory", "live", "peak", "blocks");
+		for (device = 0; device < tm_track_devices(); device++)
+			add_device(out, device);
+	}
+	if (counts.other_driver != 0)
+		tm_fmt_add(out, "  %-18s%12zu  %s\n", "CUDA bypassed", (size_t)counts.other_driver,
+			   "lookups in a second driver: not seen");
+	if (tm_track_lost() != 0)
+		tm_fmt_add(out, "  %-18s%12zu  %s\n", "CUDA blocks lost", (size_t)tm_track_lost(),
+			   "no memory for their records");
+}
+
+const struct tm_module tm_cuda_module = {
+	.boot = tm_hooks_boot,
+	.want_names = tm_driver_want_names,
+	.is_defined = tm_driver_is_defined,
+	.fork_child = tm_hooks_fork_child,
+	.report = report,
+};

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * runtime: exported functions of libcudart that only note who calls, so that the driver's hook knows
+ * the program's call site and not the runtime's.
+ *
+ * Several runtimes may be loaded, also where a search from this library finds none (RTLD_LOCAL), so
+ * that the real function depends on the caller: it is that of the libcudart.so.N which the caller's
+ * own library asks for, else the next one in load order. Found once for each call site.
+ */
+#include <stdatomic.h>
+
+#include "cuda_hooks/hooks.h"
+#include "shim/base/hash.h"
+#include "shim/elf.h"
+
+enum {
+#define R(symbol, kind, parameters, arguments) INDEX_##symbol,
+#include "shim/base/cuda_api.def"
+};
+
+/* Call sites whose function is known. A slot is filled once; with all probes taken nothing is kept. */
+#define SLOT_BITS 10u
+#define PROBES 8u
+#define BUSY 1u
+
+static struct {
+	_Atomic uintptr_t key;
+	uintptr_t real;
+} known[1u << SLOT_BITS];
+
+static bool begins(const char *text, const char *with)
+{
+	for (; *with != '\0'; text++, with++)
+		if (*text != *with)
+			return false;
+	return true;
+}
+
+static TM_COLD uintptr_t find_real(uintptr_t caller, const char *symbol)
+{
+	struct tm_elf_object object, runtime;
+	const char *needed;
+	uintptr_t real;
+	unsigned i;
+	if (tm_elf_containing(caller, &object)) {
+		for (i = 0; (needed = tm_elf_needed(&object, i)) != NULL; i++)
+			if (begins(needed, "libcudart.so") && tm_elf_named(needed, &runtime) &&
+			    (real = tm_elf_find(&runtime, symbol)) != 0)
+				return real;
+	}
+	real = tm_elf_next(symbol);
+	return real != 0 ? real : tm_elf_anywhere(symbol, NULL);
+}
+
+static TM_COLD uintptr_t learn(uintptr_t caller, uintptr_t key, const char *symbol)
+{
+	uintptr_t real = find_real(caller, symbol), none = 0;
+	size_t slot = tm_hash_slot(key, SLOT_BITS), i;
+	for (i = 0; real != 0 && i < PROBES; i++) {
+		size_t at = (slot + i) % TM_ARRAY_LEN(known);
+		none = 0;
+		if (!atomic_compare_exchange_strong_explicit(&known[at].key, &none, BUSY,
+							     memory_order_acquire,
+							     memory_order_relaxed))
+			continue;
+		known[at].real = real;
+		atomic_store_explicit(&known[at].key, key, memory_order_release);
+		break;
+	}
+	return real;
+}
+
+/* A call site calls one function, but a pointer may be called from one, too: the index tells. */
+static uintptr_t real_of(uintptr_t caller, unsigned index, const char *symbol)
+{
+	uintptr_t key = caller ^ (uintptr_t)(index + 1) << 56;
+	size_t slot = tm_hash_slot(key, SLOT_BITS), i;
+	for (i = 0; i < PROBES; i++) {
+		size_t at = (slot + i) % TM_ARRAY_LEN(known);
+		uintptr_t seen = atomic_load_explicit(&known[at].key, memory_order_acquire);
+		if (seen == key)
+			return known[at].real;
+		if (seen == 0)
+			break;
+	}
+	return learn(caller, key, symbol);
+}
+
+#define R(symbol, kind, parameters, arguments)                                                     \
+	TM_EXPORT tm_rt_error symbol parameters                                                    \
+	{                                                                                          \
+		uintptr_t caller = (uintptr_t)__builtin_return_address(0);                         \
+		struct tm_hooks_thread *t = &tm_hooks_thread;                                      \
+		uintptr_t address = real_of(caller, INDEX_##symbol, #symbol);                      \
+		tm_rt_error(*real) parameters;                                                     \
+		tm_rt_error rc;                                                                    \
+		if (address == 0)                                                                  \
+			return TM_RT_NO_RUNTIME;                                                   \
+		TM_ELF_FUNCTION(address, &real);                                                   \
+		if (t->tagged++ == 0)                                                              \
+			t->site = caller;                                                          \
+		rc = real arguments;                                                               \
+		t->tagged--;                                                                       \
+		return rc;                                                                         \
+	}
+#include "shim/base/cuda_api.def"
