@@ -10,48 +10,70 @@
 
 #include "tools/runner/mem.h"
 
+/* Of a value in nanoseconds: exact below 128, then 128 bins for each power of two up to 2^50. */
+#define BIN_BITS 7u
+#define BIN_POWERS 44u
+#define BINS ((size_t)BIN_POWERS << BIN_BITS)
+
+static size_t bin_of(uint64_t ns)
+{
+	unsigned power = 0;
+
+	if (ns >= UINT64_C(1) << 50)
+		ns = (UINT64_C(1) << 50) - 1;
+	while (ns >> power >= 2u << BIN_BITS)
+		power++;
+	return ns < 1u << BIN_BITS ? (size_t)ns
+				   : ((size_t)power << BIN_BITS) + (size_t)(ns >> power);
+}
+
+/* Its middle. */
+static double bin_value(size_t bin)
+{
+	size_t power = bin >> BIN_BITS ? (bin >> BIN_BITS) - 1 : 0;
+
+	return ((double)(bin - (power << BIN_BITS)) + .5) * (double)(UINT64_C(1) << power);
+}
+
 void yi_samples_add(struct yi_samples *samples, double value)
 {
-	if (samples->count == samples->room) {
-		size_t room = samples->room ? samples->room * 2 : 256;
-		double *values = room <= SIZE_MAX / sizeof(*values)
-					 ? yi_mem_resize(YI_MEM_OTHER, samples->values,
-							 room * sizeof(*values))
-					 : NULL;
-
-		if (!values)
+	if (!samples->bins) {
+		samples->bins = yi_mem_alloc(YI_MEM_OTHER, BINS * sizeof(*samples->bins));
+		if (!samples->bins)
 			return;
-		samples->values = values;
-		samples->room = room;
+		memset(samples->bins, 0, BINS * sizeof(*samples->bins));
+		samples->min = samples->max = value;
 	}
-	samples->values[samples->count++] = value;
+	samples->bins[bin_of(value > 0 ? (uint64_t)(value * 1e6) : 0)]++;
+	samples->min = value < samples->min ? value : samples->min;
+	samples->max = value > samples->max ? value : samples->max;
+	samples->count++;
 }
 
-static int compare_doubles(const void *a, const void *b)
+double yi_samples_quantile(const struct yi_samples *samples, double fraction)
 {
-	double x, y;
-
-	memcpy(&x, a, sizeof(x));
-	memcpy(&y, b, sizeof(y));
-	return (x > y) - (x < y);
-}
-
-double yi_samples_quantile(struct yi_samples *samples, double fraction)
-{
-	size_t number;
+	uint64_t rank, seen = 0;
+	size_t bin = 0;
+	double value;
 
 	if (samples->count == 0)
 		return 0;
-	qsort(samples->values, samples->count, sizeof(*samples->values), compare_doubles);
+	if (fraction <= 0)
+		return samples->min;
 	/* Nearest rank: the smallest sample that at least that fraction does not exceed. */
-	number = (size_t)(fraction * (double)samples->count + 0.999999);
-	number = number ? number - 1 : 0;
-	return samples->values[number < samples->count ? number : samples->count - 1];
+	rank = (uint64_t)(fraction * (double)samples->count + 0.999999);
+	if (rank >= samples->count)
+		return samples->max;
+	while ((seen += samples->bins[bin]) < rank)
+		bin++;
+	value = bin_value(bin) * 1e-6;
+	value = value < samples->min ? samples->min : value;
+	return value > samples->max ? samples->max : value;
 }
 
 void yi_samples_clear(struct yi_samples *samples)
 {
-	yi_mem_free(YI_MEM_OTHER, samples->values);
+	yi_mem_free(YI_MEM_OTHER, samples->bins);
 	memset(samples, 0, sizeof(*samples));
 }
 
@@ -94,7 +116,7 @@ static double cpu_s(const struct rusage *usage)
 	       (double)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1e-6;
 }
 
-static void write_quantiles(FILE *out, const char *name, struct yi_samples *samples)
+static void write_quantiles(FILE *out, const char *name, const struct yi_samples *samples)
 {
 	fprintf(out,
 		"  \"%s\": {\"min\": %.3f, \"p50\": %.3f, \"p90\": %.3f, \"p99\": %.3f, \"p999\": %.3f, "

@@ -2,7 +2,8 @@
 /*
  * What a run measured: latencies, counts, the process's own figures; printed as JSON or a table.
  *
- * Latencies are kept as plain samples and sorted when read.  One thread at a time.
+ * Latencies are counted in bins that grow by powers of two, 128 to each, so that a run of any length
+ * takes the same memory and touches none anew (after G. Tene's HdrHistogram).  One thread at a time.
  */
 #ifndef YI_STATS_H
 #define YI_STATS_H
@@ -15,8 +16,9 @@
 #include "tools/runner/tiers.h"
 
 struct yi_samples {
-	double *values;
-	size_t count, room;
+	uint32_t *bins; /* owned; from the first sample on */
+	uint64_t count;
+	double min, max;
 };
 
 struct yi_stats {
@@ -36,8 +38,8 @@ struct yi_stats {
 
 /* Keeps a sample; without memory it is dropped. */
 void yi_samples_add(struct yi_samples *samples, double value);
-/* fraction 0 .. 1; 0 without samples. */
-double yi_samples_quantile(struct yi_samples *samples, double fraction);
+/* fraction 0 .. 1: the least and the largest are exact, the others within .4 %; 0 without samples. */
+double yi_samples_quantile(const struct yi_samples *samples, double fraction);
 void yi_samples_clear(struct yi_samples *samples);
 
 double yi_stats_now_s(void); /* monotonic */
