@@ -46,9 +46,9 @@ tm_unit_cflags = $(DEFS) $(tm_unit_include) $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CFLA
 	-Wno-missing-prototypes -Wno-format-zero-length $(CFLAGS)
 $(tm_unit_obj): %.o: $(srcdir)/%.c config.h
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) $(tm_unit_cflags) -MMD -MP -c -o $@ $<
-tests/unit/unit: $(tm_unit_obj) libtmcore.a libtmbase.a
+tests/unit/unit: $(tm_unit_obj) libtmcore.a libtmbase.a libtmtools.a
 	$(AM_V_CCLD)$(CC) $(AM_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(tm_unit_obj) \
-		libtmcore.a libtmbase.a libtmcore.a $(tm_unit_libs) -lpthread
+		libtmcore.a libtmbase.a libtmcore.a libtmtools.a $(tm_unit_libs) -lpthread -lm
 -include $(tm_unit_obj:.o=.d)
 
 # What 'tests/run' needs; 'make check' runs it.

@@ -7,6 +7,8 @@
 
 #include "shim/base/fmt.h"
 #include "tools/cmd.h"
+#include <stdio.h>
+
 #include "tools/ledger.h"
 
 #define TOP_DEFAULT 20u

@@ -3,200 +3,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#include <stdio.h>
 
 #include "tools/cmd.h"
 
-/* Sites by key, open addressing; grows. */
-struct table {
-	struct tm_ledger_site *slot;
-	size_t size; /* a power of two */
-	size_t used;
-};
-
-static size_t hash(uint64_t address, uint32_t height)
-{
-	return (size_t)((address * UINT64_C(0x9e3779b97f4a7c15) + height) *
-				UINT64_C(0xff51afd7ed558ccd) >>
-			17);
-}
-
-static int grow(struct table *t)
-{
-	struct table wider = {.size = t->size ? t->size * 2 : 4096, .used = t->used};
-
-	wider.slot = calloc(wider.size, sizeof(*wider.slot));
-	if (wider.slot == NULL)
-		return -1;
-	for (size_t i = 0; i < t->size; i++) {
-		const struct tm_ledger_site *s = &t->slot[i];
-		if (s->objects == 0 && s->live_objects == 0)
-			continue;
-		size_t at = hash(s->address, s->height) & (wider.size - 1);
-		while (wider.slot[at].objects != 0 || wider.slot[at].live_objects != 0)
-			at = (at + 1) & (wider.size - 1);
-		wider.slot[at] = *s;
-	}
-	free(t->slot);
-	*t = wider;
-	return 0;
-}
-
-/* The site's entry; one that is new must get objects or live_objects before the next call. */
-static struct tm_ledger_site *site_of(struct table *t, uint64_t address, uint32_t height)
-{
-	if (t->used * 2 >= t->size && grow(t) != 0)
-		return NULL;
-	size_t at = hash(address, height) & (t->size - 1);
-	for (;; at = (at + 1) & (t->size - 1)) {
-		struct tm_ledger_site *s = &t->slot[at];
-
-		if (s->objects == 0 && s->live_objects == 0) {
-			s->address = address;
-			s->height = height;
-			t->used++;
-			return s;
-		}
-		if (s->address == address && s->height == height)
-			return s;
-	}
-}
-
-/* The row that an id speaks of; row 0 and ids that make no sense are one nameless site. */
-static const struct tm_ledger_row *row_of(const struct tm_ledger *l, uint64_t heap, unsigned row)
-{
-	static const struct tm_ledger_row none;
-
-	if (row == 0 || heap >= l->header.heaps)
-		return &none;
-	return (const struct tm_ledger_row *)(const void *)(l->map + TM_LEDGER_ROWS_AT +
-							    heap * TM_LEDGER_ROWS_STRIDE) +
-	       row;
-}
-
-static int add_live(const struct tm_ledger *l, struct table *t, uint64_t heap, unsigned id,
-		    uint64_t bytes, uint64_t slot_bytes)
-{
-	const struct tm_ledger_row *row = row_of(l, heap, id >> 4);
-	struct tm_ledger_site *s = site_of(t, row->site, row->height);
-
-	if (s == NULL)
-		return -1;
-	s->live_objects++;
-	s->live_bytes += bytes;
-	s->slot_bytes += slot_bytes;
-	return 0;
-}
-
-static int add_span(struct tm_ledger *l, struct table *t, const struct tm_ledger_granule *g)
-{
-	bool small = g->kind == TM_LEDGER_SMALL;
-	uint64_t entry_bytes = small ? 3 : 8;
-
-	if (g->first > g->slots || g->slot_bytes == 0 || g->slot_bytes > 65536 ||
-	    (uint64_t)g->slots * g->slot_bytes > (16u << 20) ||
-	    g->at > TM_LEDGER_SIDES_BYTES - g->slots * entry_bytes) {
-		l->torn++;
-		return 0;
-	}
-	const unsigned char *side = l->map + TM_LEDGER_SIDES_AT + g->at;
-	for (uint32_t i = g->first; i < g->slots; i++) {
-		const unsigned char *e = side + i * entry_bytes;
-		unsigned id = (unsigned)(e[0] | e[1] << 8);
-		uint64_t bytes;
-
-		if (id == TM_LEDGER_ID_FREE)
-			continue;
-		if (small) {
-			bytes = g->slot_bytes - ((16 - (id & 15)) & 15);
-		} else {
-			memcpy(&bytes, e, sizeof(bytes));
-			bytes >>= 24;
-		}
-		if (add_live(l, t, g->heap, id, bytes, g->slot_bytes) != 0)
-			return -1;
-	}
-	return 0;
-}
-
-static int add_granules(struct tm_ledger *l, struct table *t)
-{
-	const struct tm_ledger_granule *g = (const void *)(l->map + TM_LEDGER_GRANULES_AT);
-
-	for (uint64_t i = 0; i < l->header.granules; i++, g++) {
-		int rc = 0;
-
-		switch (g->kind) {
-		case TM_LEDGER_NOTHING: continue;
-		case TM_LEDGER_SMALL:
-		case TM_LEDGER_MEDIUM: rc = add_span(l, t, g); break;
-		case TM_LEDGER_BLOCK:
-			rc = add_live(l, t, g->heap, g->id, g->at, (uint64_t)g->slot_bytes << 12);
-			break;
-		default: l->torn++;
-		}
-		if (rc != 0)
-			return rc;
-	}
-	return 0;
-}
-
-static int add_rows(const struct tm_ledger *l, struct table *t)
-{
-	for (uint64_t heap = 0; heap < l->header.heaps; heap++) {
-		for (unsigned n = 0; n < TM_LEDGER_ROWS; n++) {
-			const struct tm_ledger_row *row =
-				(const struct tm_ledger_row
-					 *)(const void *)(l->map + TM_LEDGER_ROWS_AT +
-							  heap * TM_LEDGER_ROWS_STRIDE) +
-				n;
-			if (n != 0 && row->key == 0)
-				break; /* rows are given out in order */
-			if (row->objects == 0)
-				continue;
-			struct tm_ledger_site *s = site_of(t, row->site, row->height);
-			if (s == NULL)
-				return -1;
-			s->objects += row->objects;
-			s->bytes += row->bytes;
-		}
-	}
-	return 0;
-}
-
-static int by_live(const void *a, const void *b)
-{
-	const struct tm_ledger_site *x = a, *y = b;
-
-	if (x->live_bytes != y->live_bytes)
-		return x->live_bytes < y->live_bytes ? 1 : -1;
-	if (x->address != y->address)
-		return x->address < y->address ? -1 : 1;
-	return x->height < y->height ? -1 : x->height > y->height;
-}
-
-static void collect(struct tm_ledger *l, const struct table *t)
-{
-	l->sites = t->slot; /* compacted in place */
-	for (size_t i = 0; i < t->size; i++) {
-		const struct tm_ledger_site *s = &t->slot[i];
-
-		if (s->objects == 0 && s->live_objects == 0)
-			continue;
-		l->total.live_objects += s->live_objects;
-		l->total.live_bytes += s->live_bytes;
-		l->total.slot_bytes += s->slot_bytes;
-		l->total.objects += s->objects;
-		l->total.bytes += s->bytes;
-		l->sites[l->site_count++] = *s;
-	}
-	qsort(l->sites, l->site_count, sizeof(*l->sites), by_live);
-}
+/* What a heap of 64 GiB of 64-byte objects has; more is no ledger that this command can copy. */
+#define DATA_MAX ((uint64_t)6 << 30)
 
 static int bad(const char *path, const char *field, uint64_t value)
 {
@@ -204,71 +23,152 @@ static int bad(const char *path, const char *field, uint64_t value)
 	return -1;
 }
 
+const void *tm_ledger_at(const struct tm_ledger *l, uint64_t offset)
+{
+	return l->image + offset;
+}
+
 static int check_header(const struct tm_ledger *l)
 {
 	const struct tm_ledger_header *h = &l->header;
+	const struct {
+		const char *name;
+		uint64_t value, most;
+	} field[] = {
+		{"granules", h->granules, TM_LEDGER_GRANULES},
+		{"heaps", h->heaps, TM_LEDGER_HEAPS},
+		{"maps_bytes", h->maps_bytes, TM_LEDGER_MAPS_BYTES},
+		{"exe_build_id_bytes", h->exe_build_id_bytes, sizeof(h->exe_build_id)},
+		{"modules", h->modules, TM_LEDGER_MODULES},
+		{"stacks", h->stacks, TM_LEDGER_STACKS},
+		{"frames", h->frames, TM_LEDGER_FRAMES},
+		{"pools", h->pools, TM_LEDGER_POOLS},
+		{"decisions", h->decisions, TM_LEDGER_DECISIONS},
+		{"cohort_sites", h->cohort_sites, TM_LEDGER_COHORT_SITES},
+		{"gpu_rows", h->gpu_rows, TM_LEDGER_GPU_ROWS},
+		{"window_ms", h->window_ms, UINT32_C(86400000)},
+		{"zone_base", h->zone_base, UINT64_C(1) << 57},
+	};
 
-	if (h->magic != TM_LEDGER_MAGIC)
-		return bad(l->path, "magic", h->magic);
-	if (h->version != TM_LEDGER_VERSION)
-		return bad(l->path, "version", h->version);
-	if (h->granules > TM_LEDGER_GRANULES)
-		return bad(l->path, "granules", h->granules);
-	if (h->heaps > TM_LEDGER_HEAPS)
-		return bad(l->path, "heaps", h->heaps);
-	if (h->maps_bytes >= TM_LEDGER_MAPS_BYTES)
-		return bad(l->path, "maps_bytes", h->maps_bytes);
+	for (size_t i = 0; i < TM_ARRAY_LEN(field); i++) {
+		if (field[i].value > field[i].most)
+			return bad(l->path, field[i].name, field[i].value);
+	}
 	return 0;
 }
 
-static int map_file(struct tm_ledger *l)
+/* Copies [from, to); what cannot be read, because the file was cut just now, stays zeros. */
+static void copy_range(struct tm_ledger *l, uint64_t from, uint64_t to)
+{
+	while (from < to) {
+		ssize_t n = pread(l->fd, l->image + from, (size_t)(to - from), (off_t)from);
+
+		if (n <= 0)
+			return;
+		from += (uint64_t)n;
+	}
+}
+
+/* Only what has data: reading a hole of a tmpfs file through a mapping would fill it. */
+static int copy_data(struct tm_ledger *l)
+{
+	uint64_t copied = 0;
+	off_t from = 0;
+
+	for (;;) {
+		from = lseek(l->fd, from, SEEK_DATA);
+		off_t to = from < 0 ? -1 : lseek(l->fd, from, SEEK_HOLE);
+
+		if (from < 0 || to < from)
+			return 0;
+		if ((uint64_t)to > TM_LEDGER_BYTES)
+			to = (off_t)TM_LEDGER_BYTES;
+		if ((uint64_t)from >= (uint64_t)to)
+			return 0;
+		copied += (uint64_t)(to - from);
+		if (copied > DATA_MAX)
+			return bad(l->path, "its data", copied);
+		copy_range(l, (uint64_t)from, (uint64_t)to);
+		from = to;
+	}
+}
+
+static int open_file(struct tm_ledger *l)
 {
 	struct stat st;
-	int fd = open(l->path, O_RDONLY | O_CLOEXEC);
-	void *p = MAP_FAILED;
 
-	if (fd < 0 || fstat(fd, &st) != 0) {
+	l->fd = open(l->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (l->fd < 0 || fstat(l->fd, &st) != 0) {
 		tm_say("cannot read '%s': %s", l->path, strerror(errno));
-		if (fd >= 0)
-			close(fd);
 		return -1;
 	}
-	/* Its full length is that of the format: what is shorter was cut, and would fault when read. */
-	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size == TM_LEDGER_BYTES)
-		p = mmap(NULL, TM_LEDGER_BYTES, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	else
-		errno = 0;
-	close(fd);
-	if (p != MAP_FAILED) {
-		l->map = p;
-		l->map_bytes = TM_LEDGER_BYTES;
-		return 0;
+	if (!S_ISREG(st.st_mode)) {
+		tm_say("'%s' is no ledger: it is no plain file", l->path);
+		return -1;
 	}
-	if (errno == 0)
+	if (pread(l->fd, &l->header, sizeof(l->header), 0) != (ssize_t)sizeof(l->header))
 		return bad(l->path, "its length", (uint64_t)st.st_size);
-	tm_say("cannot map '%s': %s", l->path, strerror(errno));
-	return -1;
+	l->header.program[sizeof(l->header.program) - 1] = '\0';
+	if (l->header.magic != TM_LEDGER_MAGIC)
+		return bad(l->path, "magic", l->header.magic);
+	if (l->header.version != TM_LEDGER_VERSION)
+		return bad(l->path, "version", l->header.version);
+	/* The file has its full length from the start: what is shorter was cut. */
+	if ((uint64_t)st.st_size != TM_LEDGER_BYTES)
+		return bad(l->path, "its length", (uint64_t)st.st_size);
+	return check_header(l);
+}
+
+bool tm_ledger_whole(const struct tm_ledger *l, uint64_t offset, void *ret_record, size_t bytes,
+		     size_t seq_at)
+{
+	uint32_t before, after;
+
+	for (int i = 0; i < 3; i++) {
+		if (pread(l->fd, ret_record, bytes, (off_t)offset) != (ssize_t)bytes ||
+		    pread(l->fd, &after, sizeof(after), (off_t)(offset + seq_at)) !=
+			    (ssize_t)sizeof(after))
+			return false;
+		memcpy(&before, (char *)ret_record + seq_at, sizeof(before));
+		if ((before & 1) == 0 && before == after)
+			return true;
+	}
+	return false;
+}
+
+static uint64_t unix_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 int tm_ledger_open(struct tm_ledger *l, const char *path)
 {
-	struct table t = {0};
-
 	memset(l, 0, sizeof(*l));
 	l->path = path;
-	if (map_file(l) != 0)
-		return -1;
-	memcpy(&l->header, l->map, sizeof(l->header));
-	l->header.program[sizeof(l->header.program) - 1] = '\0';
-	if (check_header(l) != 0)
+	if (open_file(l) != 0)
 		goto fail;
-	if (add_rows(l, &t) != 0 || add_granules(l, &t) != 0) {
-		tm_say("no memory for the sites of '%s'", path);
-		free(t.slot);
+	void *p = mmap(NULL, TM_LEDGER_BYTES, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED) {
+		tm_say("cannot map %llu bytes for '%s': %s", (unsigned long long)TM_LEDGER_BYTES,
+		       path, strerror(errno));
 		goto fail;
 	}
-	collect(l, &t);
-	return 0;
+	l->image = p;
+	l->read_ns = unix_now_ns();
+	if (copy_data(l) != 0)
+		goto fail;
+	if (!tm_ledger_whole(l, TM_LEDGER_COUNTERS_AT, &l->counters, sizeof(l->counters),
+			     offsetof(struct tm_ledger_counters, seq))) {
+		memset(&l->counters, 0, sizeof(l->counters));
+		l->torn++;
+	}
+	if (tm_ledger_count_sites(l) == 0)
+		return 0;
+	tm_say("no memory for the sites of '%s'", path);
 fail:
 	tm_ledger_close(l);
 	return -1;
@@ -277,55 +177,118 @@ fail:
 void tm_ledger_close(struct tm_ledger *l)
 {
 	free(l->sites);
-	if (l->map != NULL)
-		munmap((void *)(uintptr_t)l->map, l->map_bytes);
+	free(l->row_site);
+	if (l->image != NULL)
+		munmap(l->image, TM_LEDGER_BYTES);
+	if (l->path != NULL && l->fd >= 0)
+		close(l->fd);
 	memset(l, 0, sizeof(*l));
+	l->fd = -1;
 }
 
-/* One line of the list: "start-end perms offset dev inode path". */
-static bool line_holds(const char *line, const char *end, uint64_t address, char *buf, size_t size)
+/* Start time of a process, in clock ticks since boot; 0: there is none. */
+static uint64_t start_time_of(uint32_t pid)
 {
-	unsigned long long from, to, offset;
-	int path_at = 0;
-	char text[512];
-	size_t len = (size_t)(end - line);
+	char path[32], text[1024];
+	unsigned long long start = 0;
 
-	if (len >= sizeof(text))
-		return false;
-	memcpy(text, line, len);
-	text[len] = '\0';
-	if (sscanf(text, "%llx-%llx %*s %llx %*s %*s %n", &from, &to, &offset, &path_at) < 3 ||
-	    address < from || address >= to || path_at == 0 || text[path_at] != '/')
-		return false;
-	const char *name = strrchr(text + path_at, '/') + 1;
-	snprintf(buf, size, "%s+0x%llx", name, (unsigned long long)(address - from + offset));
-	return true;
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	FILE *f = fopen(path, "re");
+	if (f == NULL)
+		return 0;
+	size_t n = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	text[n] = '\0';
+	/* The name may hold blanks and brackets: fields are counted from the last one. */
+	char *end = strrchr(text, ')');
+	if (end == NULL ||
+	    sscanf(end + 1,
+		   "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+		   &start) != 1)
+		return 0;
+	return start;
 }
 
-void tm_ledger_name(const struct tm_ledger *l, uint64_t address, char *buf, size_t size)
+bool tm_ledger_runs(const struct tm_ledger *l)
 {
-	const char *text = (const char *)l->map + TM_LEDGER_MAPS_AT;
-	const char *end = text + l->header.maps_bytes;
-
-	if (address == 0) {
-		snprintf(buf, size, "(other sites)");
-		return;
-	}
-	while (text < end) {
-		const char *stop = memchr(text, '\n', (size_t)(end - text));
-
-		if (stop == NULL)
-			stop = end;
-		if (line_holds(text, stop, address, buf, size))
-			return;
-		text = stop + 1;
-	}
-	snprintf(buf, size, "0x%llx", (unsigned long long)address);
+	return l->header.clean_exit == 0 && l->header.pid != 0 &&
+	       start_time_of(l->header.pid) == l->header.start_time;
 }
 
 const char *tm_ledger_ended(const struct tm_ledger *l)
 {
 	if (l->header.clean_exit != 0)
 		return "clean";
-	return kill((pid_t)l->header.pid, 0) == 0 || errno == EPERM ? "running" : "killed";
+	return tm_ledger_runs(l) ? "running" : "killed";
+}
+
+uint64_t tm_ledger_unix_ns(const struct tm_ledger *l, uint64_t at_ms)
+{
+	const struct tm_ledger_header *h = &l->header;
+
+	if (at_ms == 0)
+		return 0;
+	return h->begun_unix_ns + (at_ms - h->begun_ms) * 1000000;
+}
+
+uint64_t tm_ledger_now_ms(const struct tm_ledger *l)
+{
+	const struct tm_ledger_header *h = &l->header;
+
+	if (h->ended_ms > h->begun_ms)
+		return h->ended_ms;
+	if (tm_ledger_runs(l) && l->read_ns > h->begun_unix_ns)
+		return h->begun_ms + (l->read_ns - h->begun_unix_ns) / 1000000;
+	return h->heartbeat_ms > h->begun_ms ? h->heartbeat_ms : h->begun_ms;
+}
+
+const struct tm_ledger_module *tm_ledger_module(const struct tm_ledger *l, uint64_t address,
+						uint32_t epoch)
+{
+	const struct tm_ledger_module *m = tm_ledger_at(l, TM_LEDGER_MODULES_AT), *found = NULL;
+
+	for (uint32_t i = 0; i < l->header.modules; i++, m++) {
+		if (m->end <= m->begin || address < m->begin || address >= m->end)
+			continue;
+		bool fits =
+			epoch >= m->load_epoch && (m->unloaded_ms == 0 || epoch <= m->unload_epoch);
+		if (fits)
+			return m;
+		if (found == NULL || m->unloaded_ms == 0)
+			found = m;
+	}
+	return found;
+}
+
+const struct tm_ledger_stack *tm_ledger_stack(const struct tm_ledger *l, uint64_t site,
+					      uint32_t height)
+{
+	const struct tm_ledger_stack *s = tm_ledger_at(l, TM_LEDGER_STACKS_AT), *best = NULL;
+
+	for (uint32_t i = 0; i < l->header.stacks; i++, s++) {
+		if (s->site != site || site == 0 || s->height != height || s->frames == 0 ||
+		    (uint64_t)s->frames_at + s->frames > TM_LEDGER_FRAMES)
+			continue;
+		if (best == NULL || s->samples > best->samples)
+			best = s;
+	}
+	return best;
+}
+
+void tm_ledger_name(const struct tm_ledger *l, uint64_t address, char *buf, size_t size)
+{
+	const struct tm_ledger_module *m = tm_ledger_module(l, address, l->header.epoch);
+	const char *name;
+
+	if (address == 0) {
+		snprintf(buf, size, "(other sites)");
+	} else if (m == NULL) {
+		snprintf(buf, size, "0x%llx", (unsigned long long)address);
+	} else {
+		name = memrchr(m->path, '/', strnlen(m->path, sizeof(m->path)));
+		name = name ? name + 1 : m->path;
+		snprintf(buf, size, "%.*s+0x%llx",
+			 (int)strnlen(name, (size_t)(m->path + sizeof(m->path) - name)), name,
+			 (unsigned long long)(address - m->base));
+	}
 }

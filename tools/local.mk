@@ -1,8 +1,16 @@
 # SPDX-License-Identifier: MIT
 # The command. It links shim/base and policies, never the heap.
 bin_PROGRAMS += tiermalloc
-tiermalloc_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(ZLIB_CFLAGS)
-tiermalloc_LDADD = libtmbase.a $(JANSSON_LIBS) $(ZLIB_LIBS) -lm
+tiermalloc_CFLAGS = $(AM_CFLAGS) $(LIBDW_CFLAGS) $(JANSSON_CFLAGS) $(ZLIB_CFLAGS)
+tiermalloc_LDADD = libtmtools.a libtmbase.a $(LIBDW_LIBS) $(JANSSON_LIBS) $(ZLIB_LIBS) -ldl -lm
+# What the command computes with, without input and output: unit tests link it too.
+noinst_LIBRARIES += libtmtools.a
+libtmtools_a_CFLAGS = $(AM_CFLAGS)
+libtmtools_a_SOURCES = \
+	%reldir%/growth.c \
+	%reldir%/growth.h \
+	%reldir%/trend.c \
+	%reldir%/trend.h
 tiermalloc_SOURCES = \
 	%reldir%/buffer.c \
 	%reldir%/buffer.h \
@@ -58,4 +66,24 @@ if HAVE_ZLIB
 tiermalloc_SOURCES += %reldir%/gzip.c
 else
 tiermalloc_SOURCES += %reldir%/gzip_stored.c
+endif
+# From a ledger to the document, and its text.
+tiermalloc_SOURCES += \
+	%reldir%/acknowledged.c \
+	%reldir%/acknowledged.h \
+	%reldir%/analysis.c \
+	%reldir%/analysis.h \
+	%reldir%/analysis_frag.c \
+	%reldir%/analysis_leaks.c \
+	%reldir%/analysis_sites.c \
+	%reldir%/analysis_tables.c \
+	%reldir%/balance.c \
+	%reldir%/ledger_sites.c \
+	%reldir%/suppressions.c \
+	%reldir%/suppressions.h \
+	%reldir%/symbols.h
+if HAVE_LIBDW
+tiermalloc_SOURCES += %reldir%/symbols.c
+else
+tiermalloc_SOURCES += %reldir%/symbols_none.c
 endif

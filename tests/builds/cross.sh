@@ -5,7 +5,7 @@
 # 64-bit Arm: everything compiles, and programs run with the library preloaded under qemu.
 . "$TM_SRC/tests/builds/common.sh"
 configure_here --host=aarch64-linux-gnu CXX=aarch64-linux-gnu-g++ --enable-werror \
-	--with-criterion=no --with-libunwind=no
+	--with-criterion=no --with-libunwind=no --with-libdw=no
 make -s -j"$jobs" all tests/unit/unit
 
 # The programs are those whose first lines ask for it.

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * analysis: from a ledger to the report document. Everything that is judged is judged here; reports
+ * and exporters only print. analysis_sites.c names and symbolises, analysis_leaks.c looks for leaks,
+ * analysis_frag.c for what fragments, balance.c explains the resident memory.
+ */
+#ifndef TM_TOOLS_ANALYSIS_H
+#define TM_TOOLS_ANALYSIS_H
+
+#include "tools/document.h"
+#include "tools/growth.h"
+#include "tools/ledger.h"
+#include "tools/symbols.h"
+
+#define TM_ANALYSIS_ALL SIZE_MAX
+
+struct tm_analysis_options {
+	enum tm_doc_kind kind;
+	const char *debug_dir;    /* NULL, or where debug files are looked for first */
+	const char *suppressions; /* NULL, or a file as LeakSanitizer has it */
+	size_t symbol_sites;      /* sites that hold most and get names; those in leaks always do */
+};
+
+/* Of spans and blocks with something live, by address. */
+struct tm_analysis_extent {
+	uint64_t address, bytes;
+};
+
+struct tm_analysis_key {
+	uint64_t address;
+	uint32_t height;
+	uint32_t site;
+};
+
+/* Between the parts of the analysis; sites by their number in the ledger, which is the document's. */
+struct tm_analysis {
+	const struct tm_analysis_options *options;
+	struct tm_ledger *ledger;
+	struct tm_document *doc;
+	struct tm_symbols *symbols;
+	struct tm_analysis_key *keys;          /* of all sites, by address and height */
+	unsigned char *wants_symbols;          /* by site */
+	struct tm_growth **growth;             /* by site; NULL: not tested */
+	const struct tm_ledger_stack **stacks; /* by site and height */
+	size_t stack_count;
+	struct tm_analysis_extent *extents;
+	size_t extent_count, extent_room;
+	uint64_t span_bytes, idle_bytes; /* of those, and of spans with nothing live */
+};
+
+/* The first key that is not below; where sites of an address and height are asked for. */
+const struct tm_analysis_key *tm_analysis_key(const struct tm_analysis *a, uint64_t address,
+					      uint32_t height);
+
+/* Fills an initialised document. 0; or -1 after one line on standard error. */
+int tm_analysis_fill(struct tm_document *doc, struct tm_ledger *ledger,
+		     const struct tm_analysis_options *options);
+
+/* The parts. Ids first; leaks say which sites want symbols; sites are named last. */
+void tm_analysis_add_ids(struct tm_analysis *a);
+void tm_analysis_add_stacks(struct tm_analysis *a);
+void tm_analysis_find_leaks(struct tm_analysis *a);
+void tm_analysis_judge_leaks(struct tm_analysis *a);
+void tm_analysis_find_fragments(struct tm_analysis *a);
+void tm_analysis_add_tables(struct tm_analysis *a);
+void tm_analysis_add_balance(struct tm_analysis *a);
+
+/*
+ * The frame of a site that a reader looks for: the innermost that is no allocator's, C library's or
+ * C++ library's own. NULL: the site has no stack.
+ */
+const struct tm_doc_frame *tm_analysis_frame(const struct tm_document *doc,
+					     const struct tm_doc_site *site);
+
+/* "grow_cache (infer.cpp:21)", or "libfoo.so+0x1234". */
+void tm_analysis_name_frame(const struct tm_document *doc, const struct tm_doc_frame *frame,
+			    char *buf, size_t size);
+
+#endif

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT */
+/* Names of call sites: stable ids, stacks, frames with functions and lines. See analysis.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/analysis.h"
+
+#define INLINED_MAX 16u
+#define ID_DIGITS 4u
+
+/* --- ids -------------------------------------------------------------------------------------- */
+
+struct named {
+	uint64_t hash;
+	size_t site;
+};
+
+static uint64_t fold(uint64_t hash, const void *data, size_t bytes)
+{
+	const unsigned char *p = data;
+
+	for (size_t i = 0; i < bytes; i++)
+		hash = (hash ^ p[i]) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+/* Of the file's build-id, the offset in it and the height: the same in every run. */
+static uint64_t hash_of(const struct tm_ledger *l, const struct tm_ledger_site *s)
+{
+	const struct tm_ledger_module *m = tm_ledger_module(l, s->address, l->header.epoch);
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	uint64_t offset = m ? s->address - m->base : s->address;
+
+	if (m && m->build_id_bytes > 0 && m->build_id_bytes <= sizeof(m->build_id))
+		hash = fold(hash, m->build_id, m->build_id_bytes);
+	else if (m)
+		hash = fold(hash, m->path, strnlen(m->path, sizeof(m->path)));
+	hash = fold(hash, &offset, sizeof(offset));
+	hash = fold(hash, &s->height, sizeof(s->height));
+	return hash * UINT64_C(0x9e3779b97f4a7c15); /* its first digits are as good as its last */
+}
+
+static int by_hash(const void *a, const void *b)
+{
+	const struct named *x = a, *y = b;
+
+	if (x->hash != y->hash)
+		return x->hash < y->hash ? -1 : 1;
+	return x->site < y->site ? -1 : x->site > y->site;
+}
+
+/* Leading hexadecimal digits that both have. */
+static unsigned common_digits(uint64_t a, uint64_t b)
+{
+	return a == b ? 16 : (unsigned)__builtin_clzll(a ^ b) / 4;
+}
+
+/* The shortest beginning of its hash that no other site has; two of one place are told apart. */
+void tm_analysis_add_ids(struct tm_analysis *a)
+{
+	struct tm_document *doc = a->doc;
+	size_t n = doc->sites.count, same = 0;
+	struct named *named = tm_document_alloc(doc, (n + 1) * sizeof(*named));
+
+	for (size_t i = 0; i < n; i++)
+		named[i] = (struct named){hash_of(a->ledger, &a->ledger->sites[i]), i};
+	qsort(named, n, sizeof(*named), by_hash);
+	for (size_t i = 0; i < n; i++) {
+		unsigned digits = ID_DIGITS - 1;
+
+		if (i > 0 && common_digits(named[i].hash, named[i - 1].hash) > digits)
+			digits = common_digits(named[i].hash, named[i - 1].hash);
+		if (i + 1 < n && common_digits(named[i].hash, named[i + 1].hash) > digits)
+			digits = common_digits(named[i].hash, named[i + 1].hash);
+		same = i > 0 && named[i].hash == named[i - 1].hash ? same + 1 : 0;
+		digits = digits < 16 ? digits + 1 : 16;
+		doc->sites.at[named[i].site].id =
+			same ? tm_document_format(doc, "s:%016llx.%zu",
+						  (unsigned long long)named[i].hash, same)
+			     : tm_document_format(doc, "s:%0*llx", (int)digits,
+						  (unsigned long long)named[i].hash >>
+							  (64 - 4 * digits));
+	}
+}
+
+/* --- frames ----------------------------------------------------------------------------------- */
+
+/* Frames of a return address, by address: many stacks share their outer half. */
+struct seen {
+	uint64_t address;
+	uint32_t first, count;
+};
+
+struct seen_table {
+	struct seen *slot;
+	size_t size, used;
+};
+
+static struct seen *seen_of(struct tm_document *doc, struct seen_table *t, uint64_t address)
+{
+	if (t->used * 2 >= t->size) {
+		struct seen_table wider = {NULL, t->size ? t->size * 2 : 1024, t->used};
+
+		wider.slot = tm_document_alloc(doc, wider.size * sizeof(*wider.slot));
+		for (size_t i = 0; i < t->size; i++) {
+			size_t to = t->slot[i].address * 0x9e3779b97f4a7c15u >> 20;
+
+			if (t->slot[i].count == 0)
+				continue;
+			while (wider.slot[to & (wider.size - 1)].count)
+				to++;
+			wider.slot[to & (wider.size - 1)] = t->slot[i];
+		}
+		*t = wider;
+	}
+	size_t at = address * 0x9e3779b97f4a7c15u >> 20;
+	while (t->slot[at & (t->size - 1)].count && t->slot[at & (t->size - 1)].address != address)
+		at++;
+	struct seen *s = &t->slot[at & (t->size - 1)];
+	t->used += s->count == 0;
+	s->address = address;
+	return s;
+}
+
+static uint32_t module_number(const struct tm_analysis *a, const struct tm_ledger_module *m)
+{
+	const struct tm_ledger_module *first = tm_ledger_at(a->ledger, TM_LEDGER_MODULES_AT);
+
+	/* modules[] has all records in their order (add_modules). */
+	return m ? (uint32_t)(m - first) : TM_DOC_NOWHERE;
+}
+
+static size_t symbols_at(struct tm_analysis *a, const struct tm_ledger_module *m, uint64_t address,
+			 struct tm_symbol *ret)
+{
+	if (m == NULL || a->symbols == NULL)
+		return 0;
+
+	const char *path = a->doc->modules.at[module_number(a, m)].path;
+	const struct tm_symbols_module want = {
+		.path = path ? path : "",
+		.build_id = m->build_id,
+		.build_id_bytes = m->build_id_bytes <= sizeof(m->build_id) ? m->build_id_bytes : 0,
+	};
+	/* The call, not what comes after it. */
+	return tm_symbols_find(a->symbols, &want, address - m->base - 1, ret, INLINED_MAX);
+}
+
+/* Adds the frames of an address; "first" gets the number of the innermost, and their count returns. */
+static uint32_t add_frames(struct tm_analysis *a, uint64_t address, uint32_t epoch, bool named,
+			   uint32_t *ret_first)
+{
+	const struct tm_ledger_module *m = tm_ledger_module(a->ledger, address, epoch);
+	struct tm_symbol symbol[INLINED_MAX] = {{0}};
+	size_t n = named ? symbols_at(a, m, address, symbol) : 0;
+	uint32_t count = n ? (uint32_t)n : 1;
+
+	*ret_first = (uint32_t)a->doc->frames.count;
+	for (uint32_t i = 0; i < count; i++) {
+		struct tm_doc_frame *f = tm_document_add(a->doc, TM_DOC_FRAMES);
+		const struct tm_symbol *s = &symbol[i];
+
+		f->module = module_number(a, m);
+		f->addr = address;
+		f->fn = tm_document_text(a->doc, s->function);
+		f->symbol = tm_document_text(a->doc, s->raw);
+		f->file = tm_document_text(a->doc, s->file);
+		if (s->file && s->line)
+			f->line = s->line;
+		f->inline_of = s->is_inlined && i + 1 < count ? *ret_first + i + 1 : TM_DOC_NOWHERE;
+		f->lang = s->is_cpp ? TM_DOC_LANG_CPP : TM_DOC_LANG_C;
+		f->sym = s->from == TM_SYMBOLS_DEBUG    ? TM_DOC_SYM_DEBUG
+			 : s->from == TM_SYMBOLS_SYMTAB ? TM_DOC_SYM_SYMTAB
+							: TM_DOC_SYM_NONE;
+	}
+	return count;
+}
+
+/* --- stacks ----------------------------------------------------------------------------------- */
+
+static int by_key(const void *a, const void *b)
+{
+	const struct tm_ledger_stack *x = *(const struct tm_ledger_stack *const *)a;
+	const struct tm_ledger_stack *y = *(const struct tm_ledger_stack *const *)b;
+
+	if (x->site != y->site)
+		return x->site < y->site ? -1 : 1;
+	if (x->height != y->height)
+		return x->height < y->height ? -1 : 1;
+	if (x->samples != y->samples)
+		return x->samples > y->samples ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static void sort_stacks(struct tm_analysis *a)
+{
+	const struct tm_ledger_stack *s = tm_ledger_at(a->ledger, TM_LEDGER_STACKS_AT);
+	uint32_t count = a->ledger->header.stacks;
+
+	a->stacks = tm_document_alloc(a->doc, (count + 1) * sizeof(*a->stacks));
+	for (uint32_t i = 0; i < count; i++, s++) {
+		if (s->site == 0)
+			continue;
+		if (s->frames == 0 || s->frames > TM_LEDGER_STACK_DEPTH ||
+		    (uint64_t)s->frames_at + s->frames > TM_LEDGER_FRAMES) {
+			a->ledger->torn++;
+			continue;
+		}
+		a->stacks[a->stack_count++] = s;
+	}
+	qsort(a->stacks, a->stack_count, sizeof(*a->stacks), by_key);
+}
+
+/* That which most samples of the key have. */
+static const struct tm_ledger_stack *find_stack(const struct tm_analysis *a,
+						const struct tm_ledger_site *site)
+{
+	size_t low = 0, high = a->stack_count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		const struct tm_ledger_stack *s = a->stacks[middle];
+
+		if (s->site < site->address ||
+		    (s->site == site->address && s->height < site->height))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < a->stack_count && a->stacks[low]->site == site->address &&
+	    a->stacks[low]->height == site->height)
+		return a->stacks[low];
+	return NULL;
+}
+
+static void add_stack(struct tm_analysis *a, size_t site, struct seen_table *seen)
+{
+	const struct tm_ledger_site *s = &a->ledger->sites[site];
+	const struct tm_ledger_stack *captured = find_stack(a, s);
+	const uint64_t *frames = tm_ledger_at(a->ledger, TM_LEDGER_FRAMES_AT);
+	uint64_t alone = s->address;
+	uint32_t count = 1, epoch = a->ledger->header.epoch;
+
+	if (s->address == 0)
+		return;
+	if (captured) {
+		frames += captured->frames_at;
+		count = captured->frames;
+		epoch = captured->epoch;
+	} else {
+		frames = &alone;
+	}
+	struct tm_doc_stack *stack = tm_document_add(a->doc, TM_DOC_STACKS);
+	a->doc->sites.at[site].stack = (uint32_t)stack->id;
+	stack->truncated = captured == NULL || captured->truncated != 0;
+	for (uint32_t i = 0; i < count; i++) {
+		/* Named and nameless forms of one address are two. */
+		struct seen *known = seen_of(a->doc, seen, frames[i] << 1 | a->wants_symbols[site]);
+
+		if (known->count == 0)
+			known->count = add_frames(a, frames[i], epoch, a->wants_symbols[site],
+						  &known->first);
+		for (uint32_t k = 0; k < known->count; k++)
+			tm_document_push_number(a->doc, &stack->frames, known->first + k);
+	}
+}
+
+void tm_analysis_add_stacks(struct tm_analysis *a)
+{
+	struct seen_table seen = {0};
+
+	sort_stacks(a);
+	for (size_t i = 0; i < a->doc->sites.count; i++)
+		add_stack(a, i, &seen);
+}
+
+/* --- which frame matters ---------------------------------------------------------------------- */
+
+static bool begins(const char *text, const char *with)
+{
+	return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* A frame of a C or C++ library, or of an allocation function: not where the reader's mistake is. */
+static bool is_plumbing(const struct tm_document *doc, const struct tm_doc_frame *f)
+{
+	static const char *const functions[] = {
+		"std::",
+		"__gnu_cxx::",
+		"operator new",
+		"void* std::",
+		"malloc",
+		"calloc",
+		"realloc",
+		"__libc_",
+		"_dl_",
+		"__cxa_",
+		"_PyMem_",
+		"PyMem_",
+		"_PyObject_Malloc",
+		"PyObject_Malloc",
+		"boost::",
+		"__gthread",
+		"bool std::",
+	};
+	static const char *const files[] = {
+		"libstdc++.so", "libc.so", "libc++.so", "ld-linux", "libgcc_s", "libpthread",
+	};
+	const char *path = f->module < doc->modules.count ? doc->modules.at[f->module].path : NULL;
+	const char *name = path ? strrchr(path, '/') : NULL;
+
+	for (size_t i = 0; f->fn && i < TM_ARRAY_LEN(functions); i++) {
+		if (begins(f->fn, functions[i]))
+			return true;
+	}
+	if (f->file && (strstr(f->file, "/c++/") || strstr(f->file, "/bits/")))
+		return true;
+	/* Return types of templates come first: "std::enable_if<...>::type std::f". */
+	for (size_t i = 0; name && i < TM_ARRAY_LEN(files); i++) {
+		if (begins(name + 1, files[i]))
+			return true;
+	}
+	return false;
+}
+
+const struct tm_doc_frame *tm_analysis_frame(const struct tm_document *doc,
+					     const struct tm_doc_site *site)
+{
+	if (site->stack >= doc->stacks.count)
+		return NULL;
+	const struct tm_doc_numbers *list = &doc->stacks.at[site->stack].frames;
+
+	for (size_t i = 0; i < list->count; i++) {
+		if (!is_plumbing(doc, &doc->frames.at[list->at[i]]))
+			return &doc->frames.at[list->at[i]];
+	}
+	return list->count ? &doc->frames.at[list->at[0]] : NULL;
+}
+
+/* Without the list of parameters and what a clone's name ends in. */
+static size_t name_length(const char *fn)
+{
+	int depth = 0;
+
+	for (size_t i = 0; fn[i]; i++) {
+		if (fn[i] == '<')
+			depth++;
+		else if (fn[i] == '>' && i > 0 && fn[i - 1] != '-')
+			depth--;
+		else if (fn[i] == '(' && depth <= 0 && i > 0 &&
+			 !begins(fn + i, "(anonymous namespace)") && !begins(fn + i, "()") &&
+			 !begins(fn + i, "(lambda"))
+			return i;
+		else if (begins(fn + i, "() ") || (begins(fn + i, "()") && fn[i + 2] == '\0'))
+			return i > 0 && !begins(fn + (i >= 8 ? i - 8 : 0), "operator") ? i : i + 2;
+	}
+	return strlen(fn);
+}
+
+void tm_analysis_name_frame(const struct tm_document *doc, const struct tm_doc_frame *f, char *buf,
+			    size_t size)
+{
+	const char *path = NULL;
+	uint64_t base = 0;
+
+	if (f == NULL) {
+		snprintf(buf, size, "(no call site: inherited, or beyond the table)");
+		return;
+	}
+	if (f->module < doc->modules.count) {
+		path = doc->modules.at[f->module].path;
+		base = doc->modules.at[f->module].base;
+	}
+	if (f->fn && f->file && f->line != TM_DOC_UNKNOWN) {
+		const char *file = strrchr(f->file, '/');
+
+		snprintf(buf, size, "%.*s  %s:%llu", (int)name_length(f->fn), f->fn,
+			 file ? file + 1 : f->file, (unsigned long long)f->line);
+	} else if (f->fn) {
+		const char *file = path ? strrchr(path, '/') : NULL;
+
+		snprintf(buf, size, "%.*s  %s", (int)name_length(f->fn), f->fn,
+			 file ? file + 1 : "");
+	} else if (path) {
+		const char *file = strrchr(path, '/');
+
+		snprintf(buf, size, "%s+0x%llx", file ? file + 1 : path,
+			 (unsigned long long)(f->addr - base));
+	} else {
+		snprintf(buf, size, "0x%llx", (unsigned long long)f->addr);
+	}
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/* The ledger's plain tables: sizes, pools, timeline, events, devices, decisions. See analysis.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/analysis.h"
+
+#define SIZES_SHOWN 256u
+#define EVENTS_SHOWN 200u
+
+static int by_count(const void *a, const void *b)
+{
+	const struct tm_ledger_size *x = *(const struct tm_ledger_size *const *)a;
+	const struct tm_ledger_size *y = *(const struct tm_ledger_size *const *)b;
+
+	if (x->count != y->count)
+		return x->count < y->count ? 1 : -1;
+	return x->size < y->size ? -1 : x->size > y->size;
+}
+
+static enum tm_doc_tier tier_of(uint32_t tier)
+{
+	return tier < TM_LEDGER_TIERS ? tier : 0;
+}
+
+static void add_sizes(struct tm_analysis *a)
+{
+	const struct tm_ledger_size *s = tm_ledger_at(a->ledger, TM_LEDGER_SIZES_AT);
+	const struct tm_ledger_size **used =
+		tm_document_alloc(a->doc, TM_LEDGER_SIZES * sizeof(*used));
+	size_t n = 0;
+
+	for (size_t i = 0; i < TM_LEDGER_SIZES; i++) {
+		if (s[i].size)
+			used[n++] = &s[i];
+	}
+	qsort(used, n, sizeof(*used), by_count);
+	for (size_t i = 0; i < n && i < SIZES_SHOWN; i++) {
+		struct tm_doc_size *row = tm_document_add(a->doc, TM_DOC_SIZES);
+
+		row->size = used[i]->size;
+		row->count = used[i]->count;
+		row->peak_concurrent = used[i]->peak;
+		row->tier = tier_of(used[i]->tier);
+	}
+}
+
+static void add_pools(struct tm_analysis *a)
+{
+	const struct tm_ledger_pool *p = tm_ledger_at(a->ledger, TM_LEDGER_POOLS_AT);
+
+	for (uint32_t i = 0; i < a->ledger->header.pools; i++, p++) {
+		if (p->slot_bytes == 0)
+			continue;
+		struct tm_doc_pool *row = tm_document_add(a->doc, TM_DOC_POOLS);
+		row->tier = tier_of(p->tier);
+		row->slot_bytes = p->slot_bytes;
+		row->hits = p->hits;
+		row->misses = p->misses;
+		row->exhausted = p->exhausted;
+		row->high_water = p->high_water;
+		row->slots = p->count;
+	}
+}
+
+/* --- timeline --------------------------------------------------------------------------------- */
+
+static int by_time(const void *a, const void *b)
+{
+	const struct tm_ledger_sample *x = *(const struct tm_ledger_sample *const *)a;
+	const struct tm_ledger_sample *y = *(const struct tm_ledger_sample *const *)b;
+
+	return x->at_ms < y->at_ms ? -1 : x->at_ms > y->at_ms;
+}
+
+/*
+ * Seconds, before them minutes, before those hours: of two rings that tell of the same time the finer
+ * one is taken.
+ */
+static size_t pick_samples(const struct tm_analysis *a, const struct tm_ledger_sample **ret)
+{
+	static const uint32_t length[3] = {TM_LEDGER_RING_S, TM_LEDGER_RING_MIN, TM_LEDGER_RING_H};
+	const struct tm_ledger_sample *ring = tm_ledger_at(a->ledger, TM_LEDGER_SAMPLES_AT);
+	uint64_t before = UINT64_MAX;
+	size_t n = 0;
+
+	for (unsigned r = 0; r < 3; r++) {
+		uint64_t oldest = before;
+
+		for (uint32_t i = 0; i < length[r]; i++) {
+			if (ring[i].at_ms == 0 || ring[i].at_ms >= before)
+				continue;
+			ret[n++] = &ring[i];
+			if (ring[i].at_ms < oldest)
+				oldest = ring[i].at_ms;
+		}
+		before = oldest;
+		ring += length[r];
+	}
+	qsort(ret, n, sizeof(*ret), by_time);
+	return n;
+}
+
+static void add_series(struct tm_analysis *a, const char *name,
+		       const struct tm_ledger_sample **sample, size_t n, size_t offset)
+{
+	struct tm_doc_series *s = tm_document_add(a->doc, TM_DOC_SERIES);
+
+	s->name = tm_document_text(a->doc, name);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t value;
+
+		if (i > 0 && sample[i]->at_ms == sample[i - 1]->at_ms)
+			continue;
+		memcpy(&value, (const char *)sample[i] + offset, sizeof(value));
+		tm_document_push_real(a->doc, &s->values, (double)value);
+	}
+}
+
+static void add_timeline(struct tm_analysis *a)
+{
+	const struct tm_ledger_sample **sample =
+		tm_document_alloc(a->doc, TM_LEDGER_SAMPLES * sizeof(*sample));
+	size_t n = pick_samples(a, sample);
+	struct tm_doc_timeline *t = &a->doc->timeline;
+	char name[64];
+
+	if (n == 0)
+		return;
+	t->step_s = 1;
+	for (size_t i = 0; i < n; i++) {
+		if (i > 0 && sample[i]->at_ms == sample[i - 1]->at_ms)
+			continue;
+		tm_document_push_real(a->doc, &t->t,
+				      (double)tm_ledger_unix_ns(a->ledger, sample[i]->at_ms) / 1e9);
+	}
+	add_series(a, "rss", sample, n, offsetof(struct tm_ledger_sample, rss_bytes));
+	add_series(a, "live", sample, n, offsetof(struct tm_ledger_sample, live_bytes));
+	add_series(a, "cached", sample, n, offsetof(struct tm_ledger_sample, cached_bytes));
+	for (unsigned tier = 1; tier < TM_LEDGER_TIERS; tier++) {
+		if ((a->ledger->header.features & TM_LEDGER_HAS_TIERS) == 0)
+			break;
+		snprintf(name, sizeof(name), "tier.%s.live", tm_document_tier_name(tier));
+		add_series(a, name, sample, n,
+			   offsetof(struct tm_ledger_sample, live_bytes) + tier * sizeof(uint64_t));
+	}
+	if (a->ledger->header.gpu_rows)
+		add_series(a, "gpu.used", sample, n, offsetof(struct tm_ledger_sample, gpu_bytes));
+}
+
+/* --- events ----------------------------------------------------------------------------------- */
+
+static const char *event_name(uint16_t kind)
+{
+	switch (kind) {
+	case TM_LEDGER_OUT_OF_MEMORY: return "out of memory";
+	case TM_LEDGER_GIVE_BACK: return "given back";
+	case TM_LEDGER_TIER_CEILING: return "tier's ceiling";
+	case TM_LEDGER_POOL_EXHAUSTED: return "pool exhausted";
+	case TM_LEDGER_LIMIT_NEAR: return "near the memory limit";
+	case TM_LEDGER_LEDGER_FULL: return "ledger full";
+	case TM_LEDGER_FORKED: return "forked";
+	case TM_LEDGER_SCANNED: return "scanned for leaks";
+	case TM_LEDGER_PHASE: return "phase";
+	case TM_LEDGER_MARK: return "mark";
+	default: return "unknown";
+	}
+}
+
+static void add_events(struct tm_analysis *a)
+{
+	const struct tm_ledger_event *ring = tm_ledger_at(a->ledger, TM_LEDGER_EVENTS_AT);
+	uint64_t end = a->ledger->header.events;
+	uint64_t begin = end > EVENTS_SHOWN ? end - EVENTS_SHOWN : 0;
+
+	for (uint64_t n = begin; n < end; n++) {
+		const struct tm_ledger_event *e = &ring[n % TM_LEDGER_EVENTS];
+
+		if (e->seq != n + 1)
+			continue;
+		struct tm_doc_event *row = tm_document_add(a->doc, TM_DOC_EVENTS);
+		row->at_unix_ns = tm_ledger_unix_ns(a->ledger, e->at_ms);
+		row->kind = event_name(e->kind);
+		row->text = tm_document_format(
+			a->doc, "%llu, %llu%s%s, %u times", (unsigned long long)e->a,
+			(unsigned long long)e->b, e->tier ? ", tier " : "",
+			tm_document_tier_name(tier_of(e->tier)), e->count ? e->count : 1);
+	}
+}
+
+/* --- devices ---------------------------------------------------------------------------------- */
+
+static const char *gpu_api(uint16_t kind)
+{
+	switch (kind) {
+	case TM_LEDGER_GPU_DEVICE: return "cuMemAlloc";
+	case TM_LEDGER_GPU_ASYNC: return "cuMemAllocAsync";
+	case TM_LEDGER_GPU_VMM: return "cuMemCreate";
+	case TM_LEDGER_GPU_MANAGED: return "cuMemAllocManaged";
+	case TM_LEDGER_GPU_PINNED: return "cuMemHostAlloc";
+	case TM_LEDGER_GPU_REGISTERED: return "cuMemHostRegister";
+	case TM_LEDGER_GPU_ARRAY: return "cuArrayCreate";
+	default: return "unknown";
+	}
+}
+
+static struct tm_doc_gpu *gpu_of(struct tm_document *doc, uint16_t device, const char *api)
+{
+	for (size_t i = 0; i < doc->gpu.count; i++) {
+		if (doc->gpu.at[i].dev == device && strcmp(doc->gpu.at[i].api, api) == 0)
+			return &doc->gpu.at[i];
+	}
+	struct tm_doc_gpu *g = tm_document_add(doc, TM_DOC_GPU);
+	g->dev = device;
+	g->api = api;
+	g->live_bytes = g->peak = g->live_objs = 0;
+	return g;
+}
+
+/* The id of the host site with the same key, if it allocates there too; else its address. */
+static const char *gpu_site_id(struct tm_analysis *a, const struct tm_ledger_gpu *g)
+{
+	char name[128];
+
+	const struct tm_analysis_key *key = tm_analysis_key(a, g->site, g->height);
+
+	if (key->address == g->site && key->height == g->height)
+		return a->doc->sites.at[key->site].id;
+	tm_ledger_name(a->ledger, g->site, name, sizeof(name));
+	return tm_document_text(a->doc, name);
+}
+
+static void add_gpu(struct tm_analysis *a)
+{
+	const struct tm_ledger_gpu *g = tm_ledger_at(a->ledger, TM_LEDGER_GPU_AT);
+
+	for (uint32_t i = 0; i < a->ledger->header.gpu_rows; i++, g++) {
+		if (g->site == 0)
+			continue;
+		struct tm_doc_gpu *sum = gpu_of(a->doc, g->device, gpu_api(g->kind));
+		struct tm_doc_gpu_site *site;
+
+		sum->live_bytes += g->live_bytes;
+		sum->peak += g->peak_bytes; /* an upper bound: peaks of sites need not meet */
+		sum->live_objs += g->live_objects;
+		site = tm_document_add_gpu_site(a->doc, sum);
+		site->site = gpu_site_id(a, g);
+		site->kind = gpu_api(g->kind);
+		site->live_bytes = g->live_bytes;
+		site->live_objs = g->live_objects;
+		site->peak = g->peak_bytes;
+	}
+}
+
+/* --- decisions -------------------------------------------------------------------------------- */
+
+static enum tm_doc_authority authority_of(uint8_t authority)
+{
+	switch (authority) {
+	case TM_LEDGER_BY_SIZE: return TM_DOC_BY_SIZE;
+	case TM_LEDGER_BY_PROFILE: return TM_DOC_BY_PROFILE;
+	case TM_LEDGER_BY_LEARNING: return TM_DOC_BY_LEARNED;
+	case TM_LEDGER_BY_RULE: return TM_DOC_BY_RULE;
+	default: return TM_DOC_BY_DEFAULT;
+	}
+}
+
+static void add_decisions(struct tm_analysis *a)
+{
+	const struct tm_ledger_decision *d = tm_ledger_at(a->ledger, TM_LEDGER_DECISIONS_AT);
+
+	for (uint32_t i = 0; i < a->ledger->header.decisions; i++, d++) {
+		const struct tm_analysis_key *key = tm_analysis_key(a, d->site, d->height);
+
+		/* Height 0 stands for all of the address. */
+		for (; d->site && key->address == d->site; key++) {
+			struct tm_doc_site *s = &a->doc->sites.at[key->site];
+
+			if (d->height && key->height != d->height)
+				break;
+			s->authority = authority_of(d->authority);
+			if (s->tier == 0)
+				s->tier = tier_of(d->tier);
+		}
+	}
+}
+
+void tm_analysis_add_tables(struct tm_analysis *a)
+{
+	add_sizes(a);
+	add_pools(a);
+	add_timeline(a);
+	add_events(a);
+	add_gpu(a);
+	add_decisions(a);
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The balance sheet: what the resident memory of a process consists of. Of one that runs, every
+ * mapping of /proc/PID/smaps is named, and the page map says which pages of ours are there; of one
+ * that is gone, the ledger's last figures. See analysis.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/analysis.h"
+
+#define ZONE_BYTES (TM_LEDGER_GRANULES << 16)
+#define GUARD_MAX ((uint64_t)1 << 20)
+#define NAMES_MAX 256u
+
+enum part { PART_ZONE, PART_METADATA, PART_OTHER, PART_FILE, PART_PINNED, PARTS };
+static const char *const part_key[PARTS] = {NULL, "metadata", "other_anon", "file", "pinned"};
+
+/* One mapping of smaps. */
+struct vma {
+	uint64_t begin, end, rss, huge, swap, offset;
+	char perms[8];
+	char path[512];
+	bool no_reserve; /* "nr" */
+	bool io;         /* "io" or "pf": a device's */
+};
+
+struct named {
+	char name[80];
+	enum part part;
+	uint64_t rss, mapped, count;
+};
+
+struct sheet {
+	struct tm_analysis *a;
+	struct named name[NAMES_MAX];
+	size_t names;
+	uint64_t part[PARTS];
+	uint64_t huge;         /* of the zone */
+	uint64_t in_extents;   /* resident pages of the zone, of extents with something live */
+	uint64_t zone_seen;    /* resident pages of the zone, by the page map */
+	uint64_t previous_end; /* of the mapping before, if it can be no stack's */
+	bool guard_before;
+	bool has_python;
+	int pagemap;
+	size_t next_extent;
+};
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+static void add_named(struct sheet *s, const char *name, enum part part, const struct vma *v)
+{
+	size_t i = 0;
+
+	while (i < s->names && (s->name[i].part != part || strcmp(s->name[i].name, name) != 0))
+		i++;
+	if (i == s->names) {
+		if (s->names == NAMES_MAX)
+			i = NAMES_MAX - 1;
+		else
+			s->names++;
+		snprintf(s->name[i].name, sizeof(s->name[i].name), "%s", name);
+		s->name[i].part = part;
+	}
+	s->name[i].rss += v->rss;
+	s->name[i].mapped += v->end - v->begin;
+	s->name[i].count++;
+	s->part[part] += v->rss;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t a = strlen(text), b = strlen(end);
+
+	return a >= b && strcmp(text + a - b, end) == 0;
+}
+
+static bool is_program_file(const struct sheet *s, const char *path)
+{
+	const struct tm_document *doc = s->a->doc;
+
+	for (size_t i = 0; i < doc->modules.count; i++) {
+		if (doc->modules.at[i].path && strcmp(doc->modules.at[i].path, path) == 0)
+			return true;
+	}
+	return strstr(path, ".so") != NULL;
+}
+
+static void name_file(struct sheet *s, const struct vma *v)
+{
+	const char *file = strrchr(v->path, '/');
+
+	if (ends_with(v->path, ".tm") || ends_with(v->path, ".tm (deleted)"))
+		add_named(s, "ledger", PART_METADATA, v);
+	else if (strncmp(v->path, "/dev/nvidia", 11) == 0 || v->io)
+		add_named(s, "device memory", PART_PINNED, v);
+	else if (strncmp(v->path, "/dev/shm/", 9) == 0 || strncmp(v->path, "/memfd:", 7) == 0 ||
+		 strncmp(v->path, "/SYSV", 5) == 0 || strncmp(v->path, "/dev/zero", 9) == 0)
+		add_named(s, "shared memory", PART_OTHER, v);
+	else if (is_program_file(s, v->path))
+		add_named(s, "program and libraries", PART_FILE, v);
+	else
+		add_named(s, file ? file + 1 : v->path, PART_FILE, v);
+}
+
+static void name_anonymous(struct sheet *s, const struct vma *v)
+{
+	if (v->path[0] == '[' && strncmp(v->path, "[anon:", 6) == 0) {
+		add_named(s, v->path, PART_OTHER, v);
+	} else if (strcmp(v->path, "[heap]") == 0) {
+		add_named(s, "brk heap of libc", PART_OTHER, v);
+	} else if (strncmp(v->path, "[stack", 6) == 0) {
+		add_named(s, "main stack", PART_OTHER, v);
+	} else if (v->path[0] == '[') {
+		add_named(s, "kernel pages (vdso)", PART_FILE, v);
+	} else if (s->guard_before && v->begin == s->previous_end &&
+		   strncmp(v->perms, "rw-p", 4) == 0) {
+		add_named(s, "thread stacks", PART_OTHER, v);
+	} else if (v->no_reserve) {
+		/* What we map for ourselves is not reserved. */
+		add_named(s, "tables of the allocator", PART_METADATA, v);
+	} else if (strchr(v->perms, 'x')) {
+		add_named(s, "generated code", PART_OTHER, v);
+	} else if (v->perms[3] == 's') {
+		add_named(s, "shared memory", PART_OTHER, v);
+	} else {
+		add_named(s,
+			  s->has_python ? "anonymous mappings (pymalloc arenas and others)"
+					: "anonymous mappings of the program",
+			  PART_OTHER, v);
+	}
+}
+
+/* --- pages of ours ---------------------------------------------------------------------------- */
+
+/* Bytes of [from, to) that belong to extents; extents and calls rise. */
+static uint64_t in_extents(struct sheet *s, uint64_t from, uint64_t to)
+{
+	const struct tm_analysis *a = s->a;
+	uint64_t sum = 0;
+
+	while (s->next_extent < a->extent_count) {
+		const struct tm_analysis_extent *x = &a->extents[s->next_extent];
+		uint64_t begin = x->address > from ? x->address : from;
+		uint64_t end = x->address + x->bytes < to ? x->address + x->bytes : to;
+
+		if (begin < end)
+			sum += end - begin;
+		if (x->address + x->bytes >= to)
+			break;
+		s->next_extent++;
+	}
+	return sum;
+}
+
+static void count_pages(struct sheet *s, const struct vma *v)
+{
+	uint64_t entry[512];
+	uint64_t page = v->begin >> 12, end = v->end >> 12;
+
+	while (page < end) {
+		size_t want = end - page < 512 ? (size_t)(end - page) : 512;
+		ssize_t got = pread(s->pagemap, entry, want * 8, (off_t)(page * 8));
+
+		if (got < 8)
+			return;
+		for (size_t i = 0; i < (size_t)got / 8; i++) {
+			if ((entry[i] >> 63) == 0)
+				continue;
+			s->zone_seen += 4096;
+			s->in_extents += in_extents(s, (page + i) << 12, (page + i + 1) << 12);
+		}
+		page += (uint64_t)got / 8;
+	}
+}
+
+/* --- smaps ------------------------------------------------------------------------------------ */
+
+static void see_vma(struct sheet *s, const struct vma *v)
+{
+	uint64_t base = s->a->ledger->header.zone_base;
+
+	if (v->path[0] == '\0' && v->begin >= base && v->end <= base + ZONE_BYTES) {
+		s->part[PART_ZONE] += v->rss;
+		s->huge += v->huge;
+		if (s->pagemap >= 0 && v->rss)
+			count_pages(s, v);
+	} else if (v->path[0] == '/') {
+		name_file(s, v);
+	} else {
+		name_anonymous(s, v);
+	}
+	/* A stack of glibc: a guard that nobody may touch right below. */
+	s->guard_before = strncmp(v->perms, "---p", 4) == 0 && v->path[0] == '\0' &&
+			  v->end - v->begin <= GUARD_MAX;
+	s->previous_end = v->end;
+}
+
+static bool starts_vma(const char *line, struct vma *ret)
+{
+	struct vma v = {0};
+	int path_at = 0;
+
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %n", &v.begin, &v.end,
+		   v.perms, &v.offset, &path_at) < 4 ||
+	    path_at == 0)
+		return false;
+	snprintf(v.path, sizeof(v.path), "%s", line + path_at);
+	v.path[strcspn(v.path, "\n")] = '\0';
+	*ret = v;
+	return true;
+}
+
+static void add_field(struct vma *v, const char *line)
+{
+	uint64_t kib;
+
+	if (sscanf(line, "Rss: %" SCNu64, &kib) == 1)
+		v->rss = kib << 10;
+	else if (sscanf(line, "AnonHugePages: %" SCNu64, &kib) == 1)
+		v->huge = kib << 10;
+	else if (sscanf(line, "Swap: %" SCNu64, &kib) == 1)
+		v->swap = kib << 10;
+	else if (strncmp(line, "VmFlags:", 8) == 0) {
+		v->no_reserve = strstr(line, " nr") != NULL;
+		v->io = strstr(line, " io") != NULL || strstr(line, " pf") != NULL;
+	}
+}
+
+static bool read_smaps(struct sheet *s, uint32_t pid)
+{
+	char path[40], line[1024];
+	struct vma v, next;
+	bool some = false;
+
+	snprintf(path, sizeof(path), "/proc/%u/smaps", pid);
+	FILE *f = fopen(path, "re");
+	if (f == NULL)
+		return false;
+	while (fgets(line, sizeof(line), f)) {
+		if (starts_vma(line, &next)) {
+			if (some)
+				see_vma(s, &v);
+			v = next;
+			some = true;
+		} else if (some) {
+			add_field(&v, line);
+		}
+	}
+	if (some)
+		see_vma(s, &v);
+	fclose(f);
+	return some;
+}
+
+static uint64_t status_kib(uint32_t pid, const char *key)
+{
+	char path[40], line[256];
+	uint64_t kib = 0;
+	size_t len = strlen(key);
+
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	FILE *f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (strncmp(line, key, len) == 0 && line[len] == ':')
+			kib = strtoull(line + len + 1, NULL, 10);
+	}
+	if (f)
+		fclose(f);
+	return kib;
+}
+
+/* --- the sheet -------------------------------------------------------------------------------- */
+
+static int by_rss(const void *a, const void *b)
+{
+	const struct named *x = a, *y = b;
+
+	if (x->rss != y->rss)
+		return x->rss < y->rss ? 1 : -1;
+	return strcmp(x->name, y->name);
+}
+
+static void add_mappings(struct sheet *s)
+{
+	qsort(s->name, s->names, sizeof(*s->name), by_rss);
+	for (size_t i = 0; i < s->names; i++) {
+		struct tm_doc_mapping *m = tm_document_add(s->a->doc, TM_DOC_MAPPINGS);
+
+		m->name = tm_document_text(s->a->doc, s->name[i].name);
+		m->part = part_key[s->name[i].part];
+		m->bytes = s->name[i].rss;
+		m->mapped_bytes = s->name[i].mapped;
+		m->count = s->name[i].count;
+	}
+}
+
+/* live + internal + external + nonresident is what is resident of the extents. */
+static void add_blocks(struct tm_analysis *a, int64_t resident)
+{
+	struct tm_doc_balance *b = &a->doc->balance;
+	const struct tm_ledger_site *t = &a->ledger->total;
+
+	b->live_req = (int64_t)t->live_bytes;
+	b->internal = (int64_t)(t->slot_bytes - t->live_bytes);
+	b->external = a->span_bytes > t->slot_bytes ? (int64_t)(a->span_bytes - t->slot_bytes) : 0;
+	b->nonresident = resident - b->live_req - b->internal - b->external;
+}
+
+static int64_t sum(const struct tm_doc_balance *b)
+{
+	return b->live_req + b->internal + b->external + b->cached + b->metadata + b->other_anon +
+	       b->file + b->pinned + b->nonresident;
+}
+
+static bool add_running(struct tm_analysis *a)
+{
+	struct sheet *s = tm_document_alloc(a->doc, sizeof(*s));
+	struct tm_doc_balance *b = &a->doc->balance;
+	uint32_t pid = a->ledger->header.pid;
+	char path[40];
+
+	s->a = a;
+	s->has_python = strncmp(a->ledger->header.program, "python", 6) == 0;
+	snprintf(path, sizeof(path), "/proc/%u/pagemap", pid);
+	s->pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	bool seen = read_smaps(s, pid);
+	if (s->pagemap >= 0)
+		close(s->pagemap);
+	b->rss_bytes = status_kib(pid, "VmRSS") << 10;
+	if (!seen || b->rss_bytes == 0)
+		return false;
+	a->doc->process.threads = status_kib(pid, "Threads");
+	uint64_t zone = s->part[PART_ZONE];
+	/* Without the page map nobody can say which pages are idle: as much as spans do not need. */
+	uint64_t live = s->zone_seen ? s->in_extents : a->span_bytes < zone ? a->span_bytes : zone;
+	if (live > zone)
+		live = zone;
+	add_blocks(a, (int64_t)live);
+	b->cached = (int64_t)(zone - live);
+	b->metadata = (int64_t)s->part[PART_METADATA];
+	b->other_anon = (int64_t)s->part[PART_OTHER];
+	b->file = (int64_t)s->part[PART_FILE];
+	b->pinned = (int64_t)s->part[PART_PINNED];
+	b->residual = (int64_t)b->rss_bytes - sum(b);
+	a->doc->hugepages.huge_bytes = s->huge;
+	a->doc->hugepages.resident_bytes = zone;
+	add_mappings(s);
+	return true;
+}
+
+/* What the process wrote last; a second old at most where it was busy. */
+static void add_gone(struct tm_analysis *a)
+{
+	const struct tm_ledger_counters *c = &a->ledger->counters;
+	struct tm_doc_balance *b = &a->doc->balance;
+	uint64_t resident = c->tier[0][TM_LEDGER_TIER_resident_bytes];
+	uint64_t cached = c->tier[0][TM_LEDGER_TIER_cached_bytes];
+
+	if (c->at_ms == 0 || c->rss_bytes == 0) {
+		add_blocks(a, 0);
+		b->nonresident = TM_DOC_UNKNOWN_DELTA;
+		return;
+	}
+	b->rss_bytes = c->rss_bytes;
+	b->file = (int64_t)c->file_rss_bytes;
+	b->metadata = (int64_t)c->process[TM_LEDGER_PROCESS_meta_bytes];
+	b->cached = (int64_t)cached;
+	b->other_anon = (int64_t)c->shmem_rss_bytes;
+	b->pinned = 0;
+	add_blocks(a, (int64_t)(resident > cached ? resident - cached : a->span_bytes));
+	if (b->nonresident > 0)
+		b->nonresident = 0;
+	b->residual = (int64_t)b->rss_bytes - sum(b);
+	a->doc->hugepages.huge_bytes = c->tier[0][TM_LEDGER_TIER_huge_bytes];
+	a->doc->hugepages.resident_bytes = resident;
+}
+
+void tm_analysis_add_balance(struct tm_analysis *a)
+{
+	if (tm_ledger_runs(a->ledger) && add_running(a))
+		return;
+	add_gone(a);
+}

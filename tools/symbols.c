@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/* symbols with elfutils: one Dwfl for each module, addresses as in the file. See symbols.h. */
+#include "tools/symbols.h"
+
+#include <dlfcn.h>
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct text {
+	struct text *next;
+	char at[];
+};
+
+struct module {
+	struct module *next;
+	char *path;
+	uint8_t build_id[64];
+	size_t build_id_bytes;
+	Dwfl *dwfl;
+	Dwfl_Module *mod; /* NULL: no file */
+	bool has_dwarf, has_symtab;
+	const char *trouble; /* why there is no file */
+};
+
+struct tm_symbols {
+	char *debug_path;
+	Dwfl_Callbacks callbacks;
+	struct module *modules;
+	struct text *texts;
+	char *(*demangle)(const char *, char *, size_t *, int *);
+	void *libstdcxx;
+};
+
+bool tm_symbols_are_built(void)
+{
+	return true;
+}
+
+static const char *keep(struct tm_symbols *s, const char *text, size_t len)
+{
+	struct text *t = malloc(sizeof(*t) + len + 1);
+
+	if (t == NULL)
+		return NULL;
+	memcpy(t->at, text, len);
+	t->at[len] = '\0';
+	t->next = s->texts;
+	s->texts = t;
+	return t->at;
+}
+
+/* libstdc++'s demangler, where there is one: C programs' names need none. */
+static void load_demangler(struct tm_symbols *s)
+{
+	void *p;
+
+	s->libstdcxx = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL);
+	p = s->libstdcxx ? dlsym(s->libstdcxx, "__cxa_demangle") : NULL;
+	memcpy(&s->demangle, &p, sizeof(p));
+}
+
+struct tm_symbols *tm_symbols_new(const char *debug_dir)
+{
+	struct tm_symbols *s = calloc(1, sizeof(*s));
+	size_t len = debug_dir ? strlen(debug_dir) : 0;
+
+	if (s == NULL)
+		return NULL;
+	s->debug_path = malloc(len + 64);
+	if (s->debug_path == NULL) {
+		free(s);
+		return NULL;
+	}
+	snprintf(s->debug_path, len + 64, "%s%s:.debug:/usr/lib/debug", debug_dir ? debug_dir : "",
+		 debug_dir ? ":" : "");
+	s->callbacks.find_elf = dwfl_build_id_find_elf;
+	s->callbacks.find_debuginfo = dwfl_standard_find_debuginfo;
+	s->callbacks.section_address = dwfl_offline_section_address;
+	s->callbacks.debuginfo_path = &s->debug_path;
+	load_demangler(s);
+	return s;
+}
+
+void tm_symbols_free(struct tm_symbols *s)
+{
+	if (s == NULL)
+		return;
+	while (s->modules) {
+		struct module *m = s->modules;
+
+		s->modules = m->next;
+		if (m->dwfl)
+			dwfl_end(m->dwfl);
+		free(m->path);
+		free(m);
+	}
+	while (s->texts) {
+		struct text *t = s->texts;
+
+		s->texts = t->next;
+		free(t);
+	}
+	if (s->libstdcxx)
+		dlclose(s->libstdcxx);
+	free(s->debug_path);
+	free(s);
+}
+
+static bool has_section(Elf *elf, GElf_Word type)
+{
+	Elf_Scn *section = NULL;
+
+	while (elf && (section = elf_nextscn(elf, section)) != NULL) {
+		GElf_Shdr header;
+
+		if (gelf_getshdr(section, &header) && header.sh_type == type &&
+		    header.sh_size > header.sh_entsize)
+			return true;
+	}
+	return false;
+}
+
+/* Takes the file as the module if it has the right build-id. */
+static bool try_file(struct module *m, const char *path)
+{
+	const unsigned char *id = NULL;
+	GElf_Addr id_at;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	dwfl_report_begin(m->dwfl);
+	/* The descriptor is dwfl's from here on. */
+	m->mod = dwfl_report_elf(m->dwfl, "module", path, fd, 0, true);
+	if (m->mod == NULL) {
+		close(fd);
+		m->trouble = "no ELF file";
+		return false;
+	}
+	dwfl_report_end(m->dwfl, NULL, NULL);
+	int bytes = dwfl_module_build_id(m->mod, &id, &id_at);
+	if (m->build_id_bytes == 0 || (bytes > 0 && (size_t)bytes == m->build_id_bytes &&
+				       memcmp(id, m->build_id, m->build_id_bytes) == 0))
+		return true;
+	m->mod = NULL;
+	m->trouble = "another build-id";
+	return false;
+}
+
+/* DIR/.build-id/ab/cdef….debug, and without ".debug". */
+static bool try_build_id(struct module *m, const char *dir, size_t dir_len)
+{
+	char path[PATH_MAX], hex[2 * sizeof(m->build_id) + 1];
+
+	for (size_t i = 0; i < m->build_id_bytes; i++)
+		snprintf(hex + 2 * i, 3, "%02x", m->build_id[i]);
+	for (int plain = 0; plain < 2; plain++) {
+		snprintf(path, sizeof(path), "%.*s/.build-id/%.2s/%s%s", (int)dir_len, dir, hex,
+			 hex + 2, plain ? "" : ".debug");
+		if (try_file(m, path))
+			return true;
+	}
+	return false;
+}
+
+static void find_file(struct tm_symbols *s, struct module *m)
+{
+	m->trouble = "not found";
+	if (m->path[0] == '/' && try_file(m, m->path))
+		return;
+	for (const char *dir = s->debug_path; m->build_id_bytes > 1 && dir;) {
+		size_t len = strcspn(dir, ":");
+
+		if (dir[0] == '/' && try_build_id(m, dir, len))
+			return;
+		dir = dir[len] ? dir + len + 1 : NULL;
+	}
+}
+
+static void look_inside(struct module *m)
+{
+	GElf_Addr bias;
+	Dwarf_Addr dwarf_bias;
+	Elf *main_elf = dwfl_module_getelf(m->mod, &bias);
+
+	m->has_dwarf = dwfl_module_getdwarf(m->mod, &dwarf_bias) != NULL;
+	m->has_symtab = has_section(main_elf, SHT_SYMTAB);
+	if (!m->has_symtab && m->has_dwarf)
+		m->has_symtab = has_section(dwarf_getelf(dwfl_module_getdwarf(m->mod, &dwarf_bias)),
+					    SHT_SYMTAB);
+	m->trouble = m->has_dwarf ? "debug" : m->has_symtab ? "symtab" : "dynsym only";
+}
+
+static struct module *module_of(struct tm_symbols *s, const struct tm_symbols_module *want)
+{
+	struct module *m;
+	size_t id_bytes = want->build_id_bytes;
+
+	if (id_bytes > sizeof(m->build_id))
+		id_bytes = 0;
+	for (m = s->modules; m; m = m->next) {
+		if (strcmp(m->path, want->path) == 0 && m->build_id_bytes == id_bytes &&
+		    memcmp(m->build_id, want->build_id, id_bytes) == 0)
+			return m;
+	}
+	m = calloc(1, sizeof(*m));
+	if (m == NULL || (m->path = strdup(want->path)) == NULL) {
+		free(m);
+		return NULL;
+	}
+	if (id_bytes)
+		memcpy(m->build_id, want->build_id, id_bytes);
+	m->build_id_bytes = id_bytes;
+	m->next = s->modules;
+	s->modules = m;
+	m->dwfl = dwfl_begin(&s->callbacks);
+	if (m->dwfl)
+		find_file(s, m);
+	if (m->mod)
+		look_inside(m);
+	return m;
+}
+
+const char *tm_symbols_state(struct tm_symbols *s, const struct tm_symbols_module *want)
+{
+	const struct module *m = module_of(s, want);
+
+	return m && m->trouble ? m->trouble : "not found";
+}
+
+static void set_name(struct tm_symbols *s, struct tm_symbol *symbol, const char *raw)
+{
+	int status = -1;
+	char *text = NULL;
+
+	if (raw == NULL)
+		return;
+	symbol->raw = raw;
+	symbol->function = raw;
+	if (strncmp(raw, "_Z", 2) != 0)
+		return;
+	symbol->is_cpp = true;
+	if (s->demangle)
+		text = s->demangle(raw, NULL, NULL, &status);
+	if (text && status == 0) {
+		const char *kept = keep(s, text, strlen(text));
+		symbol->function = kept ? kept : raw;
+	}
+	free(text);
+}
+
+/* The linkage name, or, in C and of what has none, the plain one. */
+static const char *die_name(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	const char *name = NULL;
+
+	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attr) ||
+	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attr))
+		name = dwarf_formstring(&attr);
+	return name ? name : dwarf_diename(die);
+}
+
+static const char *call_site(Dwarf_Die *die, Dwarf_Die *unit, unsigned *ret_line)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word word;
+	Dwarf_Files *files;
+	size_t count;
+
+	*ret_line = 0;
+	if (dwarf_formudata(dwarf_attr(die, DW_AT_call_line, &attr), &word) == 0)
+		*ret_line = (unsigned)word;
+	if (dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &attr), &word) != 0 ||
+	    dwarf_getsrcfiles(unit, &files, &count) != 0 || word >= count)
+		return NULL;
+	return dwarf_filesrc(files, word, NULL, NULL);
+}
+
+/* Inlined functions around the address and the one that holds them, with the lines of their calls. */
+static size_t find_scopes(struct tm_symbols *s, struct module *m, uint64_t address,
+			  struct tm_symbol *ret, size_t room)
+{
+	Dwarf_Addr bias;
+	Dwarf_Die *unit = dwfl_module_addrdie(m->mod, address, &bias), *scopes = NULL;
+	Dwfl_Line *line = dwfl_module_getsrc(m->mod, address);
+	const char *file = NULL;
+	int number = 0;
+	size_t n = 0;
+
+	if (unit == NULL)
+		return 0;
+	if (line)
+		file = dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
+	unsigned at = number > 0 ? (unsigned)number : 0;
+	int count = dwarf_getscopes(unit, address - bias, &scopes);
+	for (int i = 0; i < count && n < room; i++) {
+		int tag = dwarf_tag(&scopes[i]);
+
+		if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram)
+			continue;
+		struct tm_symbol *symbol = &ret[n++];
+		*symbol = (struct tm_symbol){.file = file, .line = at, .from = TM_SYMBOLS_DEBUG};
+		set_name(s, symbol, die_name(&scopes[i]));
+		int language = dwarf_srclang(unit);
+		symbol->is_cpp |= language == DW_LANG_C_plus_plus ||
+				  language == DW_LANG_C_plus_plus_11 ||
+				  language == DW_LANG_C_plus_plus_14;
+		if (tag == DW_TAG_subprogram)
+			break;
+		symbol->is_inlined = true;
+		file = call_site(&scopes[i], unit, &at);
+	}
+	if (n > 0)
+		ret[n - 1].is_inlined = false;
+	free(scopes);
+	return n;
+}
+
+size_t tm_symbols_find(struct tm_symbols *s, const struct tm_symbols_module *want, uint64_t address,
+		       struct tm_symbol *ret, size_t room)
+{
+	struct module *m = module_of(s, want);
+	GElf_Off offset = 0;
+	GElf_Sym sym;
+	size_t n = 0;
+
+	if (m == NULL || m->mod == NULL || room == 0)
+		return 0;
+	if (m->has_dwarf)
+		n = find_scopes(s, m, address, ret, room);
+	if (n > 0 && ret[n - 1].function)
+		return n;
+	if (!m->has_symtab)
+		return n;
+	const char *name = dwfl_module_addrinfo(m->mod, address, &offset, &sym, NULL, NULL, NULL);
+	/* Only where the symbol's own size says that it holds the address. */
+	if (name == NULL || offset >= sym.st_size)
+		return n;
+	if (n == 0)
+		ret[n++] = (struct tm_symbol){.from = TM_SYMBOLS_SYMTAB};
+	set_name(s, &ret[n - 1], name);
+	return n;
+}
