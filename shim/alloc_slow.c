@@ -22,6 +22,7 @@
 #include "shim/heap/trim.h"
 #include "shim/helper.h"
 #include "shim/os/clock.h"
+#include "shim/samples.h"
 #include "shim/thread.h"
 
 /* Between two looks at a heap pass at least 100 ms, and fifty times what the last one took. */
@@ -136,8 +137,10 @@ static void *slow(size_t size, size_t align, enum tm_fill fill, struct tm_site s
 						: serve(held.heap, size, align, fill, site);
 		tm_thread_leave(held);
 	}
-	if (p == NULL)
+	if (p == NULL) {
+		tm_samples_event(TM_LEDGER_OUT_OF_MEMORY, 0, size, 0);
 		errno = ENOMEM;
+	}
 	return p;
 }
 

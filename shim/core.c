@@ -18,6 +18,7 @@
 #include "shim/helper.h"
 #include "shim/ledger.h"
 #include "shim/report.h"
+#include "shim/samples.h"
 #include "shim/thread.h"
 
 #define RETAIN_DECAY_MS 60000u
@@ -58,6 +59,13 @@ static void configure_huge(const struct tm_options *options)
 		tm_zone.huge = TM_THP_EAGER;
 }
 
+/* The helper's tick; returns what the trim did. */
+static size_t help(uint64_t now_ms)
+{
+	tm_samples_tick(now_ms);
+	return tm_trim_heaps(now_ms);
+}
+
 int tm_core_boot(void)
 {
 	const struct tm_options *options = &tm_root.options;
@@ -78,7 +86,7 @@ int tm_core_boot(void)
 	/* The aligned forms exist with the account only. */
 	tm_span_keeps_entries = options->ledger != TM_LEDGER_OFF || options->align_bytes > 16;
 	configure_purge(options);
-	tm_helper_init((enum tm_thread)options->thread, tm_trim_heaps);
+	tm_helper_init((enum tm_thread)options->thread, help);
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "shim/base/parse.h"
 #include "shim/boot.h"
 #include "shim/callsite.h"
+#include "shim/epoch.h"
 #include "shim/heap/account.h"
 #include "shim/heap/heap.h"
 #include "shim/heap/span.h"
@@ -23,12 +24,15 @@
 #include "shim/os/msg.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
+#include "shim/samples.h"
 
 /* Granule records are populated in windows of this size. */
 #define WINDOW_BYTES ((size_t)64 << 10)
 /* And tables in smaller ones: most stay short. */
 #define STEP_BYTES ((size_t)16 << 10)
 #define STEPS (TM_LEDGER_TABLES_BYTES / STEP_BYTES)
+/* Of the leak tests. */
+#define WINDOW_MS 60000u
 #define RECORDS_BYTES (TM_LEDGER_GRANULES * sizeof(struct tm_ledger_granule))
 #define WINDOWS (RECORDS_BYTES / WINDOW_BYTES)
 /* Behind the heaps and their rows, which take 2 GiB of addresses. */
@@ -178,6 +182,16 @@ static struct tm_ledger_granule *record_of(const struct tm_granule *head)
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
 	return (struct tm_ledger_granule *)(void *)ledger.records + index;
+}
+
+unsigned tm_ledger_tier(size_t granule)
+{
+	size_t w = granule * sizeof(struct tm_ledger_granule) / WINDOW_BYTES;
+
+	if (ledger.header == NULL ||
+	    (__atomic_load_n(&ledger.window[w / 64], __ATOMIC_ACQUIRE) >> (w % 64) & 1) == 0)
+		return 0;
+	return ((const struct tm_ledger_granule *)(void *)ledger.records)[granule].tier;
 }
 
 static bool in_file(const void *side)
@@ -384,13 +398,26 @@ static void write_header(uint32_t pid, uint64_t start_time)
 	h->begun_unix_s = tm_clock_wall_s();
 	h->begun_ms = tm_clock_ms();
 	h->page_bytes = TM_PAGE_BYTES;
-	h->epoch = 1;
-	h->epoch_begun_ms = h->begun_ms;
-	h->features |= TM_LEDGER_STAYS;
+	h->begun_unix_ns = tm_clock_wall_ns();
+	h->features = TM_LEDGER_STAYS | TM_LEDGER_HAS_STACKS;
+	if (tm_root.options.ledger >= TM_LEDGER_STACK)
+		h->features |= TM_LEDGER_HAS_SAMPLES;
+	h->heartbeat_ms = h->begun_ms;
+	tm_epoch_begin(tm_root.options.leak_window_ms == TM_OPTION_AUTO
+			       ? WINDOW_MS
+			       : (uint32_t)tm_root.options.leak_window_ms);
 	describe_process(h);
 	tm_fmt(h->program, sizeof(h->program), "%s", tm_root.program);
 	write_maps();
 	__atomic_store_n(&h->magic, TM_LEDGER_MAGIC, __ATOMIC_RELEASE);
+}
+
+static void pass(const struct tm_heap *h, const struct tm_row *row, size_t bytes,
+		 struct tm_site site)
+{
+	if (tm_root.options.ledger >= TM_LEDGER_STACK)
+		tm_callsite_sample(h, row, bytes, site);
+	tm_samples_pass();
 }
 
 void tm_ledger_init(void)
@@ -418,6 +445,7 @@ void tm_ledger_init(void)
 	__atomic_fetch_or(&ledger.step[0], 1, __ATOMIC_RELAXED);
 	write_header(pid, start_time);
 	tm_modules_init();
+	tm_samples_init();
 	tm_account_store = (struct tm_account_store){
 		.map_rows = map_rows,
 		.need_rows = need_rows,
@@ -426,7 +454,7 @@ void tm_ledger_init(void)
 		.gone = note_gone,
 		.block = note_block,
 		.site = tm_callsite_new,
-		.sample = tm_root.options.ledger >= TM_LEDGER_STACK ? tm_callsite_sample : NULL,
+		.sample = pass,
 	};
 	tm_heap_wipe_on_fork(TM_HEAP_WIPE);
 }
@@ -472,5 +500,7 @@ void tm_ledger_end(void)
 	    ledger.header->pid != (uint32_t)tm_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0))
 		return;
 	write_maps();
+	tm_samples_now();
+	ledger.header->ended_ms = tm_clock_ms();
 	__atomic_store_n(&ledger.header->clean_exit, 1, __ATOMIC_RELEASE);
 }

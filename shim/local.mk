@@ -20,6 +20,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/early.c \
 	%reldir%/early.h \
 	%reldir%/elf.c \
+	%reldir%/epoch.c \
+	%reldir%/epoch.h \
 	%reldir%/elf.h \
 	%reldir%/family.c \
 	%reldir%/family.h \
@@ -38,6 +40,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/ledger.h \
 	%reldir%/report.c \
 	%reldir%/report.h \
+	%reldir%/samples.c \
+	%reldir%/samples.h \
 	%reldir%/thread.c \
 	%reldir%/thread.h \
 	%reldir%/unwind.c \

@@ -367,9 +367,9 @@ struct tm_ledger_cohorts {
 	uint32_t last_epoch;  /* to here */
 	uint32_t unused;
 	uint64_t live_objects, live_bytes;
-	uint64_t objects;                /* ever allocated */
-	uint64_t freed_early, freed_old; /* deaths at an age below, from old_windows on */
+	uint64_t objects; /* ever allocated */
 	uint32_t cohort[TM_LEDGER_COHORTS];
+	uint32_t died[TM_LEDGER_COHORTS]; /* ever seen to die at this age in windows */
 	struct {
 		uint32_t births;
 		uint32_t old;      /* objects older than header.old_windows */

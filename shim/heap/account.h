@@ -133,6 +133,9 @@ TM_INLINE void tm_account_mark(struct tm_heap *h, unsigned klass, void *entry, s
 	tm_account_sample(h, id, requested, site);
 }
 
+/* What new objects get as birth epoch. [atomic] Set by the ledger, with that of every heap. */
+extern TM_HIDDEN uint32_t tm_account_epoch;
+
 void tm_account_init(void);
 
 /* Bytes mapped for side entries. */

@@ -153,3 +153,10 @@ uint64_t tm_clock_wall_s(void)
 {
 	return (uint64_t)read_clock(CLOCK_REALTIME_COARSE).tv_sec;
 }
+
+uint64_t tm_clock_wall_ns(void)
+{
+	struct timespec t = read_clock(CLOCK_REALTIME);
+
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}

@@ -22,5 +22,6 @@ uint64_t tm_clock_process_cpu_ns(void);
 
 /* Seconds since 1970. */
 uint64_t tm_clock_wall_s(void);
+uint64_t tm_clock_wall_ns(void);
 
 #endif

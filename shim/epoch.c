@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/epoch.h"
+
+#include "shim/base/bits.h"
+#include "shim/base/hash.h"
+#include "shim/heap/account.h"
+#include "shim/heap/heap.h"
+#include "shim/heap/span.h"
+#include "shim/heap/zone.h"
+#include "shim/ledger.h"
+#include "shim/modules.h"
+#include "shim/os/clock.h"
+#include "shim/os/mem.h"
+
+#define OLD_WINDOWS 8u
+/* From this age on, in windows, an object's birth is no longer told apart. */
+#define AGE_LIMIT 200u
+/* A site with fewer live objects is no growing one yet. */
+#define LIVE_MIN 8u
+#define SITES_BITS 14
+#define SITES_MAX ((1u << SITES_BITS) - 1)
+#define HASH_BITS (SITES_BITS + 1)
+#define SCAN_SHARE 100u
+
+struct site {
+	uint64_t key; /* site | height << 48; 0: rows without one */
+	uint64_t live_bytes;
+	uint64_t objects; /* ever allocated */
+	uint32_t live;
+	uint32_t old;
+	uint32_t cohort[TM_LEDGER_COHORTS];
+};
+
+/* Memory of one count; given back at its end. */
+struct scratch {
+	struct site site[SITES_MAX + 1];
+	uint16_t by_key[1u << HASH_BITS]; /* index + 1 */
+	uint32_t sites;
+	uint16_t row_site[][TM_LEDGER_ROWS]; /* by heap and row */
+};
+
+struct census {
+	struct tm_epoch_totals *totals;
+	struct scratch *scratch; /* NULL: totals alone */
+	uint32_t heaps;
+	uint32_t epoch;
+	uint8_t age[256]; /* of an entry's epoch, in windows, at most COHORTS - 1 */
+	uint8_t ancient[256];
+};
+
+/* --- sites ------------------------------------------------------------------------------------ */
+
+static uint16_t site_index(struct scratch *s, uint64_t key)
+{
+	size_t slot = tm_hash_slot(key, HASH_BITS);
+
+	if (key == 0)
+		return 0;
+	for (;; slot = (slot + 1) % (1u << HASH_BITS)) {
+		uint16_t index = s->by_key[slot];
+
+		if (index != 0 && s->site[index].key == key)
+			return index;
+		if (index != 0)
+			continue;
+		if (s->sites == SITES_MAX)
+			return 0;
+		s->by_key[slot] = (uint16_t)++s->sites;
+		s->site[s->sites].key = key;
+		return (uint16_t)s->sites;
+	}
+}
+
+static void map_rows(struct tm_heap *h, void *arg)
+{
+	struct census *c = arg;
+	uint32_t rows = __atomic_load_n(&h->rows, __ATOMIC_ACQUIRE);
+
+	for (uint32_t n = 0; n < rows; n++) {
+		const struct tm_row *row = tm_account_row((uintptr_t)h, n << 4);
+		uint64_t objects = __atomic_load_n(&row->objects, __ATOMIC_RELAXED);
+
+		c->totals->births += objects;
+		if (c->scratch == NULL || h->index >= c->heaps)
+			continue;
+		uint16_t at =
+			site_index(c->scratch, (uint64_t)row->site | (uint64_t)row->height << 48);
+		c->scratch->row_site[h->index][n] = at;
+		c->scratch->site[at].objects += objects;
+	}
+}
+
+/* --- the walk --------------------------------------------------------------------------------- */
+
+/* Whoever reuses the slot meanwhile has written another number. */
+static void forget_age(uint8_t *epoch8, uint8_t seen)
+{
+	__atomic_compare_exchange_n(epoch8, &seen, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static void count(struct census *c, uint32_t heap, unsigned row, unsigned epoch8, uint64_t bytes)
+{
+	unsigned age = c->age[epoch8];
+	struct site *s;
+
+	if (heap >= c->heaps)
+		return;
+	s = &c->scratch->site[c->scratch->row_site[heap][row]];
+	s->live++;
+	s->live_bytes += bytes;
+	s->old += age >= OLD_WINDOWS;
+	s->cohort[age]++;
+}
+
+static void add_total(struct tm_epoch_totals *t, unsigned tier, uint64_t objects, uint64_t bytes,
+		      uint64_t slots)
+{
+	t->objects[0] += objects;
+	t->live_bytes[0] += bytes;
+	t->slot_bytes[0] += slots;
+	if (tier == 0 || tier >= TM_LEDGER_TIERS)
+		return;
+	t->objects[tier] += objects;
+	t->live_bytes[tier] += bytes;
+	t->slot_bytes[tier] += slots;
+}
+
+/* Its owner may release the span meanwhile: what it was is read once and checked (see core.c). */
+static void count_span(struct census *c, const struct tm_granule *head, unsigned tier)
+{
+	uint8_t *side = __atomic_load_n(&head->side, __ATOMIC_ACQUIRE);
+	uint8_t klass = __atomic_load_n(&head->klass, __ATOMIC_ACQUIRE);
+	uint16_t carved = __atomic_load_n(&head->carved, __ATOMIC_ACQUIRE);
+	uintptr_t owner = tm_granule_owner(head) & ~TM_OWNER_BITS;
+	const struct tm_class_shape *shape = &tm_class_shape[klass < TM_CLASSES ? klass : 0];
+	bool small = klass < TM_SMALL_CLASSES;
+	uint64_t objects = 0, bytes = 0;
+
+	if (klass >= TM_CLASSES || side == NULL || owner == 0 || carved > shape->slots ||
+	    side != __atomic_load_n(&head->side, __ATOMIC_RELAXED) ||
+	    klass != __atomic_load_n(&head->klass, __ATOMIC_RELAXED))
+		return;
+	uint32_t heap = ((const struct tm_heap *)owner)->index;
+	for (uint32_t i = (uint32_t)(shape->slots - carved); i < shape->slots; i++) {
+		uint8_t *e = side + i * (small ? 3u : 8u);
+		uint64_t entry = 0;
+
+		__builtin_memcpy(&entry, e, small ? 3 : 8);
+		unsigned id = (unsigned)entry & 0xffff, epoch8 = (unsigned)(entry >> 16) & 0xff;
+		if (id == TM_ENTRY_FREE)
+			continue;
+		uint64_t size = small ? tm_entry3_requested(shape->slot_bytes, id) : entry >> 24;
+		objects++;
+		bytes += size;
+		if (c->scratch == NULL)
+			continue;
+		count(c, heap, id >> 4, epoch8, size);
+		if (c->ancient[epoch8])
+			forget_age(e + 2, (uint8_t)epoch8);
+	}
+	add_total(c->totals, tier, objects, bytes, objects * shape->slot_bytes);
+}
+
+/* The granule where the next thing can begin. */
+static size_t count_block(struct census *c, struct tm_granule *g, size_t index, unsigned tier)
+{
+	uint64_t pages = __atomic_load_n(&g->large.pages, __ATOMIC_RELAXED);
+	uint64_t entry = __atomic_load_n(&g->large.account, __ATOMIC_RELAXED);
+	uint64_t bytes = __atomic_load_n(&g->large.requested, __ATOMIC_RELAXED);
+	size_t next = (g->large.page + pages) >> (TM_GRANULE_SHIFT - TM_PAGE_SHIFT);
+	unsigned epoch8 = (unsigned)(entry >> 16) & 0xff;
+
+	add_total(c->totals, tier, 1, bytes, pages << TM_PAGE_SHIFT);
+	if (c->scratch != NULL) {
+		count(c, (uint32_t)(entry >> 24), (unsigned)(entry & 0xffff) >> 4, epoch8, bytes);
+		if (c->ancient[epoch8])
+			forget_age((uint8_t *)&g->large.account + 2, (uint8_t)epoch8);
+	}
+	return next > index && next < index + (1u << 24) ? next : index + 1;
+}
+
+static void walk(struct census *c)
+{
+	size_t granules = tm_zone.len >> TM_GRANULE_SHIFT;
+
+	tm_heap_each(map_rows, c);
+	for (size_t i = 0; i < granules;) {
+		struct tm_granule *g = &tm_zone.granules[i];
+		uintptr_t owner = tm_granule_owner(g);
+
+		if (owner == TM_OWNER_LARGE) {
+			i = count_block(c, g, i, tm_ledger_tier(i));
+			continue;
+		}
+		if (owner != TM_OWNER_NONE && g->head == i + 1 && g->carved != 0)
+			count_span(c, g, tm_ledger_tier(i));
+		i++;
+	}
+}
+
+void tm_epoch_totals(struct tm_epoch_totals *ret)
+{
+	struct census c = {.totals = ret};
+
+	__builtin_memset(ret, 0, sizeof(*ret));
+	walk(&c);
+}
+
+/* --- the ledger's cohorts --------------------------------------------------------------------- */
+
+static struct tm_ledger_cohorts *record_at(uint32_t index)
+{
+	return tm_ledger_area(TM_LEDGER_COHORTS_AT + index * sizeof(struct tm_ledger_cohorts),
+			      sizeof(struct tm_ledger_cohorts));
+}
+
+static void count_deaths(struct tm_ledger_cohorts *r, const struct site *s)
+{
+	const unsigned last = TM_LEDGER_COHORTS - 1;
+	uint64_t births = s->objects - r->objects;
+
+	/* Nobody joins an older cohort: what is missing died. Born and gone within the window: */
+	if (births > s->cohort[0])
+		r->died[0] += (uint32_t)(births - s->cohort[0]);
+	for (unsigned age = 0; age + 2 < TM_LEDGER_COHORTS; age++)
+		if (r->cohort[age] > s->cohort[age + 1])
+			r->died[age + 1] += r->cohort[age] - s->cohort[age + 1];
+	uint32_t before = r->cohort[last] + r->cohort[last - 1];
+	if (before > s->cohort[last])
+		r->died[last] += before - s->cohort[last];
+}
+
+static void write_record(struct tm_ledger_cohorts *r, const struct site *s, uint32_t epoch)
+{
+	uint64_t births = s->objects - r->objects;
+	size_t at = epoch % TM_LEDGER_WINDOWS;
+
+	__atomic_store_n(&r->seq, r->seq | 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	if (r->last_epoch + 1 == epoch)
+		count_deaths(r, s);
+	for (uint32_t e = r->last_epoch + 1; r->last_epoch != 0 && e < epoch; e++)
+		r->ring[e % TM_LEDGER_WINDOWS] = r->ring[r->last_epoch % TM_LEDGER_WINDOWS];
+	r->last_epoch = epoch;
+	if (r->first_epoch == 0)
+		r->first_epoch = epoch;
+	if (epoch - r->first_epoch >= TM_LEDGER_WINDOWS)
+		r->first_epoch = epoch - TM_LEDGER_WINDOWS + 1;
+	r->live_objects = s->live;
+	r->live_bytes = s->live_bytes;
+	r->objects = s->objects;
+	__builtin_memcpy(r->cohort, s->cohort, sizeof(r->cohort));
+	r->ring[at].births = births > UINT32_MAX ? UINT32_MAX : (uint32_t)births;
+	r->ring[at].old = s->old;
+	r->ring[at].live_kib = (uint32_t)tm_bits_min(s->live_bytes >> 10, UINT32_MAX);
+	__atomic_store_n(&r->seq, (r->seq | 1) + 1, __ATOMIC_RELEASE);
+}
+
+static void begin_record(struct tm_ledger_cohorts *r, const struct site *s, uint32_t epoch)
+{
+	uint32_t seq = r->seq;
+
+	__atomic_store_n(&r->seq, seq | 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	__builtin_memset(r, 0, sizeof(*r));
+	r->seq = seq | 1;
+	r->site = s->key & ((UINT64_C(1) << 48) - 1);
+	r->height = (uint16_t)(s->key >> 48);
+	/* Births of the first window are those that are left. */
+	r->objects = s->objects - s->cohort[0];
+	write_record(r, s, epoch);
+}
+
+static uint32_t update_records(struct scratch *s, uint32_t epoch, uint32_t *ret_weakest)
+{
+	struct tm_ledger_header *header = tm_ledger_header();
+	uint64_t least = UINT64_MAX;
+	uint32_t n;
+
+	for (n = 0; n < header->cohort_sites; n++) {
+		struct tm_ledger_cohorts *r = record_at(n);
+		uint64_t key = r == NULL ? 0 : (uint64_t)r->site | (uint64_t)r->height << 48;
+		uint16_t at = key == 0 ? 0 : site_index(s, key);
+
+		if (at == 0)
+			continue;
+		write_record(r, &s->site[at], epoch);
+		if (r->live_bytes < least) {
+			least = r->live_bytes;
+			*ret_weakest = n;
+		}
+		s->site[at].key = 0; /* done */
+	}
+	return n;
+}
+
+static void add_records(struct scratch *s, uint32_t epoch)
+{
+	struct tm_ledger_header *header = tm_ledger_header();
+	uint32_t weakest = 0;
+
+	update_records(s, epoch, &weakest);
+	for (uint32_t i = 1; i <= s->sites; i++) {
+		const struct site *site = &s->site[i];
+		struct tm_ledger_cohorts *r;
+
+		if (site->key == 0 || site->live < LIVE_MIN || site->cohort[0] == 0)
+			continue;
+		if (header->cohort_sites == TM_LEDGER_COHORT_SITES) {
+			r = record_at(weakest);
+			if (r == NULL || r->live_bytes >= site->live_bytes / 2)
+				continue;
+			begin_record(r, site, epoch);
+			continue;
+		}
+		r = record_at(header->cohort_sites);
+		if (r == NULL)
+			return;
+		begin_record(r, site, epoch);
+		__atomic_store_n(&header->cohort_sites, header->cohort_sites + 1, __ATOMIC_RELEASE);
+	}
+}
+
+static void write_window(const struct tm_epoch_totals *t, uint64_t now_ms, uint64_t rss_bytes,
+			 uint32_t sites)
+{
+	static uint64_t births_before; /* of the ledger's process: starts anew with it */
+	struct tm_ledger_header *header = tm_ledger_header();
+	uint32_t index = header->windows % TM_LEDGER_WINDOWS;
+	struct tm_ledger_window *w =
+		tm_ledger_area(TM_LEDGER_WINDOWS_AT + index * sizeof(*w), sizeof(*w));
+
+	if (w == NULL)
+		return;
+	if (header->windows == 0)
+		births_before = 0;
+	__atomic_store_n(&w->seq, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	w->sites = sites;
+	w->begun_ms = header->epoch_begun_ms;
+	w->ended_ms = now_ms;
+	w->live_objects = t->objects[0];
+	w->live_bytes = t->live_bytes[0];
+	w->births = t->births - births_before;
+	w->rss_bytes = rss_bytes;
+	births_before = t->births;
+	__atomic_store_n(&w->seq, header->epoch, __ATOMIC_RELEASE);
+	__atomic_store_n(&header->windows, header->windows + 1, __ATOMIC_RELEASE);
+}
+
+/* --- windows ---------------------------------------------------------------------------------- */
+
+static void set_epoch(struct tm_heap *h, void *arg)
+{
+	(void)arg;
+	__atomic_store_n(&h->epoch, tm_account_epoch, __ATOMIC_RELAXED);
+}
+
+static void begin_epoch(uint32_t epoch)
+{
+	tm_account_epoch = tm_ledger_epoch8(epoch);
+	tm_heap_each(set_epoch, NULL);
+}
+
+static void read_ages(struct census *c)
+{
+	for (unsigned e = 0; e < 256; e++) {
+		uint32_t age = tm_ledger_age(c->epoch, e);
+
+		c->ancient[e] = e != 0 && age >= AGE_LIMIT;
+		c->age[e] = (uint8_t)tm_bits_min(age, TM_LEDGER_COHORTS - 1);
+	}
+}
+
+void tm_epoch_begin(uint32_t window_ms)
+{
+	struct tm_ledger_header *header = tm_ledger_header();
+
+	header->epoch = 1;
+	header->window_ms = window_ms;
+	header->epoch_begun_ms = tm_clock_ms();
+	header->old_windows = OLD_WINDOWS;
+	header->features |= TM_LEDGER_HAS_EPOCHS;
+	begin_epoch(1);
+}
+
+void tm_epoch_tick(uint64_t now_ms, uint64_t rss_bytes)
+{
+	struct tm_ledger_header *header = tm_ledger_header();
+	uint64_t scan_ms = header->scan_ns / 1000000;
+	uint64_t wanted = header->window_ms;
+	struct tm_epoch_totals totals = {{0}, {0}, {0}, 0};
+	struct census c = {.totals = &totals, .epoch = header->epoch, .heaps = tm_heap_count()};
+
+	if (scan_ms * SCAN_SHARE > wanted)
+		wanted = scan_ms * SCAN_SHARE;
+	if (now_ms - header->epoch_begun_ms < wanted)
+		return;
+	size_t bytes = (sizeof(struct scratch) + c.heaps * sizeof(c.scratch->row_site[0]) +
+			TM_PAGE_BYTES - 1) &
+		       ~(TM_PAGE_BYTES - 1);
+	c.scratch = tm_mem_map(bytes);
+	if (c.scratch == NULL)
+		return;
+	uint64_t before = tm_clock_ns();
+	read_ages(&c);
+	walk(&c);
+	add_records(c.scratch, header->epoch);
+	tm_modules_sweep();
+	write_window(&totals, now_ms, rss_bytes, c.scratch->sites);
+	tm_mem_unmap_raw(c.scratch, bytes);
+	header->scan_ns = tm_clock_ns() - before;
+	header->epoch_begun_ms = now_ms;
+	__atomic_store_n(&header->epoch, header->epoch + 1, __ATOMIC_RELEASE);
+	begin_epoch(header->epoch);
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/samples.h"
+
+#include <sys/resource.h>
+
+#include "shim/base/bits.h"
+#include "shim/base/parse.h"
+#include "shim/epoch.h"
+#include "shim/heap/account.h"
+#include "shim/heap/extent.h"
+#include "shim/heap/heap.h"
+#include "shim/heap/meta.h"
+#include "shim/ledger.h"
+#include "shim/os/clock.h"
+#include "shim/os/lock.h"
+#include "shim/os/proc.h"
+#include "shim/os/sys.h"
+
+#define SAMPLE_MS 1000u
+/* A count of everything takes at most this share of the time. */
+#define COUNT_SHARE 100u
+/* A busy thread looks at the clock once in so many passes. */
+#define PASSES_MAX 64u
+/* A look is worth it after so long. */
+#define LOOK_MS 100u
+#define USUAL_WINDOW_MS 60000u
+#define STEP_MIN_MS 20u
+
+static struct tm_lock lock = TM_LOCK_INIT(TM_RANK_TICK);
+
+static struct {
+	uint64_t next_ms;     /* [atomic] nothing is due before */
+	uint64_t count_ns;    /* [lock] what the last count took */
+	uint64_t limit_bytes; /* [lock] of the control group */
+	bool limit_known;
+	struct tm_epoch_totals totals; /* [lock] of the last count */
+} due = {.next_ms = 0};
+
+static TM_TLS struct {
+	uint32_t left, step;
+	uint64_t looked_ms;
+} pass;
+
+/* --- figures ---------------------------------------------------------------------------------- */
+
+struct memory {
+	uint64_t rss, shared;
+};
+
+/* "size resident shared ..." in pages of the kernel. */
+static struct memory read_memory(void)
+{
+	char text[128];
+	uint64_t word[3] = {0};
+	long n = tm_proc_read("/proc/self/statm", text, sizeof(text));
+	struct tm_str rest = {text, n < 0 ? 0 : (size_t)n};
+
+	for (unsigned i = 0; i < 3; i++) {
+		size_t length = 0;
+
+		while (length < rest.len && rest.at[length] != ' ')
+			length++;
+		(void)tm_parse_u64((struct tm_str){rest.at, length}, &word[i]);
+		if (length < rest.len)
+			length++;
+		rest = (struct tm_str){rest.at + length, rest.len - length};
+	}
+	return (struct memory){word[1] * tm_proc_page_bytes(), word[2] * tm_proc_page_bytes()};
+}
+
+static uint64_t cached_bytes(uint64_t *ret_mapped)
+{
+	uint64_t cached = 0;
+
+	*ret_mapped = 0;
+	for (unsigned part = 0; part < TM_PART_COUNT; part++) {
+		struct tm_part_stats stats;
+
+		tm_extent_stats((enum tm_part)part, &stats);
+		cached += stats.retained_bytes + stats.sparse_bytes;
+		*ret_mapped += stats.mapped_bytes;
+	}
+	return cached;
+}
+
+/* [lock] */
+static void write_counters(uint64_t now_ms, const struct memory *memory, uint64_t cached,
+			   uint64_t mapped)
+{
+	struct tm_ledger_counters *c = tm_ledger_area(TM_LEDGER_COUNTERS_AT, sizeof(*c));
+	const struct tm_epoch_totals *t = &due.totals;
+	size_t meta_mapped, meta_used;
+	struct rusage usage = {0};
+
+	if (c == NULL)
+		return;
+	if (!due.limit_known) {
+		due.limit_known = true;
+		due.limit_bytes = tm_proc_cgroup_limit();
+	}
+	(void)tm_syscall6(SYS_getrusage, RUSAGE_SELF, (long)(uintptr_t)&usage, 0, 0, 0, 0);
+	tm_meta_stats(&meta_mapped, &meta_used);
+	__atomic_store_n(&c->seq, c->seq | 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	c->at_ms = now_ms;
+	c->rss_bytes = memory->rss;
+	c->file_rss_bytes = memory->shared;
+	c->peak_rss_bytes = (uint64_t)usage.ru_maxrss << 10;
+	c->limit_bytes = due.limit_bytes == UINT64_MAX ? 0 : due.limit_bytes;
+	for (unsigned tier = 0; tier < TM_LEDGER_TIERS; tier++) {
+		uint64_t *word = c->tier[tier];
+
+		word[TM_LEDGER_TIER_live_bytes] = t->live_bytes[tier];
+		word[TM_LEDGER_TIER_live_objects] = t->objects[tier];
+		word[TM_LEDGER_TIER_slot_bytes] = t->slot_bytes[tier];
+		if (word[TM_LEDGER_TIER_peak_live_bytes] < t->live_bytes[tier])
+			word[TM_LEDGER_TIER_peak_live_bytes] = t->live_bytes[tier];
+	}
+	c->tier[0][TM_LEDGER_TIER_cached_bytes] = cached;
+	c->tier[0][TM_LEDGER_TIER_mapped_bytes] = mapped;
+	c->process[TM_LEDGER_PROCESS_meta_bytes] = meta_mapped + tm_account_side_mapped();
+	c->process[TM_LEDGER_PROCESS_heaps] = tm_heap_count();
+	if (memory->rss > c->at_peak_rss) {
+		c->at_peak_rss = memory->rss;
+		c->at_peak_live = t->live_bytes[0];
+		c->at_peak_ms = now_ms;
+	}
+	__atomic_store_n(&c->seq, (c->seq | 1) + 1, __ATOMIC_RELEASE);
+}
+
+/* --- rings ------------------------------------------------------------------------------------ */
+
+static const struct {
+	uint32_t first, length, step_ms;
+} ring[3] = {
+	{0, TM_LEDGER_RING_S, 1000},
+	{TM_LEDGER_RING_S, TM_LEDGER_RING_MIN, 60000},
+	{TM_LEDGER_RING_S + TM_LEDGER_RING_MIN, TM_LEDGER_RING_H, 3600000},
+};
+
+static struct tm_ledger_sample *sample_at(unsigned which, uint64_t n)
+{
+	uint64_t index = ring[which].first + n % ring[which].length;
+
+	return tm_ledger_area(TM_LEDGER_SAMPLES_AT + index * sizeof(struct tm_ledger_sample),
+			      sizeof(struct tm_ledger_sample));
+}
+
+/* A short window of the leak tests makes all times shorter. */
+static uint64_t scaled(uint64_t ms)
+{
+	uint64_t window_ms = tm_ledger_header()->window_ms;
+
+	if (window_ms >= USUAL_WINDOW_MS)
+		return ms;
+	ms = ms * window_ms / USUAL_WINDOW_MS;
+	return ms < STEP_MIN_MS ? STEP_MIN_MS : ms;
+}
+
+/* [lock] */
+static void add_sample(unsigned which, const struct tm_ledger_sample *new)
+{
+	struct tm_ledger_header *header = tm_ledger_header();
+	uint64_t n = header->samples[which];
+	struct tm_ledger_sample *s;
+
+	if (n != 0 && (s = sample_at(which, n - 1)) != NULL &&
+	    new->at_ms - s->at_ms < scaled(ring[which].step_ms))
+		return;
+	s = sample_at(which, n);
+	if (s == NULL)
+		return;
+	__atomic_store_n(&s->at_ms, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	__builtin_memcpy((char *)s + 8, (const char *)new + 8, sizeof(*s) - 8);
+	__atomic_store_n(&s->at_ms, new->at_ms, __ATOMIC_RELEASE);
+	__atomic_store_n(&header->samples[which], n + 1, __ATOMIC_RELEASE);
+}
+
+/* [lock] */
+static uint64_t sample(uint64_t now_ms)
+{
+	struct memory memory = read_memory();
+	struct tm_ledger_sample s = {.at_ms = now_ms, .rss_bytes = memory.rss};
+	uint64_t before = tm_clock_ns(), mapped;
+
+	tm_epoch_totals(&due.totals);
+	due.count_ns = tm_clock_ns() - before;
+	__builtin_memcpy(s.live_bytes, due.totals.live_bytes, sizeof(s.live_bytes));
+	__builtin_memcpy(s.slot_bytes, due.totals.slot_bytes, sizeof(s.slot_bytes));
+	s.cached_bytes[0] = cached_bytes(&mapped);
+	s.objects = due.totals.births;
+	for (unsigned which = 0; which < 3; which++)
+		add_sample(which, &s);
+	write_counters(now_ms, &memory, s.cached_bytes[0], mapped);
+	return memory.rss;
+}
+
+/* --- when ------------------------------------------------------------------------------------- */
+
+/* A request of the command. [lock] */
+static void answer(struct tm_ledger_header *header, uint64_t now_ms)
+{
+	uint32_t seq = __atomic_load_n(&header->control_seq, __ATOMIC_ACQUIRE);
+
+	if (seq == header->control_done)
+		return;
+	if (header->control == TM_LEDGER_REFRESH) {
+		(void)sample(now_ms);
+		header->control_error = 0;
+	} else {
+		header->control_error = -38; /* ENOSYS */
+	}
+	__atomic_store_n(&header->control_done, seq, __ATOMIC_RELEASE);
+	tm_sys_futex((_Atomic uint32_t *)&header->control_done, 1 /* FUTEX_WAKE */, INT32_MAX,
+		     NULL);
+}
+
+void tm_samples_tick(uint64_t now_ms)
+{
+	struct tm_ledger_header *header = tm_ledger_header();
+	uint64_t pause;
+
+	if (header == NULL)
+		return;
+	if (now_ms - header->heartbeat_ms >= LOOK_MS)
+		__atomic_store_n(&header->heartbeat_ms, now_ms, __ATOMIC_RELAXED);
+	if (now_ms < __atomic_load_n(&due.next_ms, __ATOMIC_RELAXED) &&
+	    __atomic_load_n(&header->control_seq, __ATOMIC_RELAXED) == header->control_done)
+		return;
+	if (!tm_lock_try(&lock))
+		return;
+	answer(header, now_ms);
+	if (now_ms >= due.next_ms) {
+		uint64_t rss = sample(now_ms);
+
+		tm_epoch_tick(now_ms, rss);
+		pause = due.count_ns / 1000000 * COUNT_SHARE;
+		if (pause < scaled(SAMPLE_MS))
+			pause = scaled(SAMPLE_MS);
+		__atomic_store_n(&due.next_ms, now_ms + pause, __ATOMIC_RELAXED);
+	}
+	tm_lock_release(&lock);
+}
+
+void tm_samples_pass(void)
+{
+	uint64_t now;
+
+	if (pass.left != 0) {
+		pass.left--;
+		return;
+	}
+	now = tm_clock_ms();
+	/* Who comes here often looks at the clock rarely, and the other way round. */
+	if (now - pass.looked_ms >= STEP_MIN_MS)
+		pass.step = 0;
+	else
+		pass.step = pass.step >= PASSES_MAX ? PASSES_MAX : pass.step * 2 + 1;
+	pass.left = pass.step;
+	pass.looked_ms = now;
+	tm_samples_tick(now);
+}
+
+void tm_samples_now(void)
+{
+	if (tm_ledger_header() == NULL || !tm_lock_try(&lock))
+		return;
+	(void)sample(tm_clock_ms());
+	tm_lock_release(&lock);
+}
+
+void tm_samples_event(enum tm_ledger_event_kind kind, unsigned tier, uint64_t a, uint64_t b)
+{
+	static uint64_t last[16]; /* [atomic] by kind: number + 1 of its last event */
+	struct tm_ledger_header *header = tm_ledger_header();
+	uint64_t now = tm_clock_ms(), n;
+	struct tm_ledger_event *e;
+
+	if (header == NULL)
+		return;
+	n = __atomic_load_n(&last[kind % 16], __ATOMIC_RELAXED);
+	e = n == 0 ? NULL
+		   : tm_ledger_area(TM_LEDGER_EVENTS_AT + (n - 1) % TM_LEDGER_EVENTS * sizeof(*e),
+				    sizeof(*e));
+	if (e != NULL && e->seq == n && e->tier == tier && now - e->at_ms < 1000) {
+		__atomic_fetch_add(&e->count, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	n = __atomic_fetch_add(&header->events, 1, __ATOMIC_RELAXED);
+	e = tm_ledger_area(TM_LEDGER_EVENTS_AT + n % TM_LEDGER_EVENTS * sizeof(*e), sizeof(*e));
+	if (e == NULL)
+		return;
+	__atomic_store_n(&e->seq, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	e->at_ms = now;
+	e->kind = (uint16_t)kind;
+	e->tier = (uint16_t)tier;
+	e->count = 1;
+	e->a = a;
+	e->b = b;
+	__atomic_store_n(&e->seq, n + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&last[kind % 16], n + 1, __ATOMIC_RELAXED);
+}
+
+void tm_samples_init(void)
+{
+	tm_lock_register(&lock);
+}

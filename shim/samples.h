@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * samples: what the ledger keeps of time: heartbeat, counters, rings of seconds, minutes and hours,
+ * events; and the windows of epoch.h. All of it is done by whoever comes through a slow path when it
+ * is due, or by the helper; a process that does nothing does nothing for this either.
+ */
+#ifndef TM_SAMPLES_H
+#define TM_SAMPLES_H
+
+#include "shim/base/ledger_format.h"
+
+void tm_samples_init(void);
+
+/* A slow path passed; looks at the clock now and then. The caller holds its heap and no lock. */
+void tm_samples_pass(void);
+
+/* What is due at this time. The helper, or a caller as above. */
+void tm_samples_tick(uint64_t now_ms);
+
+/* Counters and a sample now, due or not: at the end, or because the command asks. */
+void tm_samples_now(void);
+
+/* Something happened. Any thread, any lock; the same kind within a second is one event. */
+void tm_samples_event(enum tm_ledger_event_kind kind, unsigned tier, uint64_t a, uint64_t b);
+
+#endif

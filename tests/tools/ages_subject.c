@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The program of ages_are_told_by_windows.py: `steady` objects live for ever from the start, `queue`
+ * holds the last 500, `churn` frees at once, `leak` keeps 2 of each step, and a block now and then.
+ * ages_subject SECONDS kill|exit|idle
+ */
+/* run: none */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static void *volatile sink;
+
+__attribute__((noinline)) static void *steady(void)
+{
+	return sink = malloc(48);
+}
+
+__attribute__((noinline)) static void *queue(void)
+{
+	return sink = malloc(200);
+}
+
+__attribute__((noinline)) static void *churn(void)
+{
+	return sink = malloc(64);
+}
+
+__attribute__((noinline)) static void *leak(void)
+{
+	return sink = malloc(100);
+}
+
+__attribute__((noinline)) static void *block(void)
+{
+	return sink = malloc(100000);
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+int main(int argc, char **argv)
+{
+	static void *kept[1000], *last[500];
+	double end = now() + (argc > 1 ? atof(argv[1]) : 1);
+	long leaked = 0, blocks = 0, steps = 0;
+
+	for (int i = 0; i < 1000; i++)
+		kept[i] = steady();
+	for (; now() < end; steps++) {
+		for (int i = 0; i < 20; i++)
+			free(churn());
+		for (int i = 0; i < 5; i++) {
+			size_t at = (size_t)(steps * 5 + i) % 500;
+			free(last[at]);
+			last[at] = queue();
+		}
+		sink = leak();
+		sink = leak();
+		leaked += 2;
+		if (steps % 10 == 0) {
+			sink = block();
+			blocks++;
+		}
+		usleep(1000);
+	}
+	printf("leak %p %ld\nqueue %p %d\nsteady %p 1000\nchurn %p 0\nblock %p %ld\n", (void *)leak,
+	       leaked, (void *)queue, steps * 5 < 500 ? (int)steps * 5 : 500, (void *)steady,
+	       (void *)churn, (void *)block, blocks);
+	fflush(stdout);
+	if (kept[999] == NULL || argc < 3)
+		return 1;
+	if (strcmp(argv[2], "kill") == 0)
+		raise(SIGKILL);
+	return 0;
+}
