@@ -2,21 +2,157 @@
 /* lifetime: see lifetime.h. */
 #include "policies/lifetime.h"
 
-/* Where nothing else says when a step ends: so many bytes of requests make one. */
-#define EPOCH_BYTES (UINT64_C(16) << 20)
+/* Counts are halved here, so that a site may change its ways. */
+#define COUNT_MAX 4096u
+/* Ages of both kinds beyond 1/32 of the frees, or 1/8 of the blocks alive, after so many: mixed. */
+#define MIXED_AFTER 16u
+#define MIXED_AGES 32u
+#define MIXED_STAY 8u
+/* A belief changes sides at .6, not at .5: hysteresis. */
+#define TURN_OF 10u
+#define TURN_AT 6u
+/* So many frees of the kind that is believed in: the others need not all be counted. */
+#define STEADY_AFTER 64u
+/* While loading, a site is temporary after so many frees, if at most 1/16 of its blocks stayed. */
+#define LOAD_FREES 8u
+#define LOAD_STAY 16u
 
-void tm_epoch_stream(struct tm_epoch *epoch, uint64_t born_bytes)
+#define GET(at) atomic_load_explicit(&(at), memory_order_relaxed)
+#define PUT(at, value) atomic_store_explicit(&(at), (value), memory_order_relaxed)
+/* No locked instruction: two threads that count at once may lose a count, and belief stands on many. */
+#define ADD(at, value) PUT(at, GET(at) + (value))
+
+void tm_epoch_step(struct tm_epoch *epoch)
 {
-	uint64_t mark = atomic_load_explicit(&epoch->mark, memory_order_relaxed);
-
-	if (born_bytes - mark < EPOCH_BYTES)
-		return;
-	if (atomic_compare_exchange_strong_explicit(&epoch->mark, &mark, born_bytes,
-						    memory_order_relaxed, memory_order_relaxed))
-		tm_epoch_raise(epoch);
+	PUT(epoch->told, 1);
+	atomic_fetch_add_explicit(&epoch->now, 1, memory_order_relaxed);
 }
 
-void tm_epoch_raise(struct tm_epoch *epoch)
+void tm_epoch_tick(struct tm_epoch *epoch, uint64_t now_ms)
 {
-	atomic_fetch_add_explicit(&epoch->now, 1, memory_order_relaxed);
+	uint64_t mark = GET(epoch->mark_ms);
+	uint64_t passed = now_ms - mark;
+
+	if (now_ms < mark || passed < TM_LIFETIME_EPOCH_MS || GET(epoch->told))
+		return;
+	if (!atomic_compare_exchange_strong_explicit(&epoch->mark_ms, &mark, now_ms,
+						     memory_order_relaxed, memory_order_relaxed))
+		return;
+	/* The first tick only sets the mark. A long silence is as long as it was. */
+	if (mark != 0)
+		atomic_fetch_add_explicit(&epoch->now, (uint32_t)(passed / TM_LIFETIME_EPOCH_MS),
+					  memory_order_relaxed);
+}
+
+static enum tm_tier side_of(uint32_t shorts, uint32_t longs, enum tm_tier before)
+{
+	uint64_t all = (uint64_t)shorts + longs;
+
+	if (before == TM_TIER_TEMPORARY)
+		return (uint64_t)longs * TURN_OF > all * TURN_AT ? TM_TIER_SESSION
+								 : TM_TIER_TEMPORARY;
+	if (before == TM_TIER_SESSION)
+		return (uint64_t)shorts * TURN_OF > all * TURN_AT ? TM_TIER_TEMPORARY
+								  : TM_TIER_SESSION;
+	return shorts >= longs ? TM_TIER_TEMPORARY : TM_TIER_SESSION;
+}
+
+/* Blocks that live: births are handed over late, so there may seem to be fewer than none. */
+static uint32_t alive(const struct tm_site_record *r)
+{
+	uint32_t born = GET(r->born), frees = GET(r->shorts) + GET(r->longs);
+
+	return born > frees ? born - frees : 0;
+}
+
+static bool is_mixed(const struct tm_site_record *r, uint32_t shorts, uint32_t longs)
+{
+	uint32_t few = shorts < longs ? shorts : longs;
+	uint32_t born = GET(r->born);
+
+	if (r->level + 1 >= TM_SITE_LEVELS)
+		return false;
+	return (shorts + longs >= MIXED_AFTER && few * MIXED_AGES > shorts + longs) ||
+	       (born >= MIXED_AFTER && alive(r) * MIXED_STAY > born);
+}
+
+static void learn(struct tm_site_record *r, uint32_t age, uint32_t count)
+{
+	uint32_t shorts, longs, mixed = GET(r->belief) & TM_SITE_MIXED;
+	enum tm_tier tier;
+
+	if (age <= TM_LIFETIME_SHORT)
+		ADD(r->shorts, count);
+	else
+		ADD(r->longs, count);
+	shorts = GET(r->shorts);
+	longs = GET(r->longs);
+	tier = side_of(shorts, longs, tm_lifetime_belief(r));
+	if (is_mixed(r, shorts, longs))
+		mixed = TM_SITE_MIXED;
+	PUT(r->belief, (uint16_t)((uint32_t)tier | mixed));
+	PUT(r->steady, (tier == TM_TIER_TEMPORARY ? shorts : longs) >= STEADY_AFTER);
+	if (shorts + longs > COUNT_MAX) {
+		PUT(r->born, alive(r) + shorts / 2 + longs / 2);
+		PUT(r->shorts, shorts / 2);
+		PUT(r->longs, longs / 2);
+	}
+}
+
+void tm_lifetime_learn(struct tm_sites *sites, uint16_t site, uint32_t age, uint32_t count)
+{
+	while (site != 0) {
+		struct tm_site_record *r = &sites->record[site];
+
+		learn(r, age, count);
+		site = r->parent;
+	}
+}
+
+uint32_t tm_lifetime_born(struct tm_sites *sites, uint16_t site, uint32_t epoch, uint32_t count)
+{
+	uint32_t born = 0;
+
+	for (uint16_t at = site; at != 0; at = sites->record[at].parent) {
+		struct tm_site_record *r = &sites->record[at];
+		uint32_t before = GET(r->born);
+
+		PUT(r->born, before + count);
+		if (before == 0)
+			PUT(r->first_epoch, epoch);
+		if (at == site)
+			born = before + count;
+	}
+	return born;
+}
+
+enum tm_tier tm_lifetime_serving(const struct tm_site_record *r, uint32_t epoch)
+{
+	enum tm_tier tier = tm_lifetime_belief(r);
+
+	if (TM_LIKELY(tier != TM_TIER_ALL))
+		return tier;
+	if (GET(r->born) != 0 && epoch - GET(r->first_epoch) >= TM_LIFETIME_SETTLED)
+		return TM_TIER_PERSISTENT;
+	return TM_TIER_ALL;
+}
+
+enum tm_tier tm_lifetime_loading(const struct tm_site_record *r)
+{
+	uint32_t frees = GET(r->shorts) + GET(r->longs);
+
+	if (frees < LOAD_FREES)
+		return TM_TIER_ALL;
+	if (tm_lifetime_belief(r) == TM_TIER_SESSION)
+		return alive(r) <= frees ? TM_TIER_SESSION : TM_TIER_ALL;
+	return alive(r) * LOAD_STAY <= GET(r->born) ? TM_TIER_TEMPORARY : TM_TIER_ALL;
+}
+
+enum tm_tier tm_lifetime_mostly(const struct tm_site_record *r)
+{
+	uint32_t frees = GET(r->shorts) + GET(r->longs);
+
+	if (tm_lifetime_belief(r) != TM_TIER_TEMPORARY)
+		return TM_TIER_ALL;
+	return alive(r) <= frees ? TM_TIER_TEMPORARY : TM_TIER_ALL;
 }

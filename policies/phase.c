@@ -1,54 +1,115 @@
 /* SPDX-License-Identifier: MIT */
-/* phase: see phase.h. */
+/* phase: see phase.h. The numbers were chosen on the traces of tests/data/traces. */
 #include "policies/phase.h"
 
-/* A window ends after this many bytes; in a window of serving nearly as much dies as is born. */
-#define WINDOW_BYTES (UINT64_C(8) << 20)
-#define QUIET_WINDOWS 2u
+/* The burst is over when the next large block is late by this many times the usual gap... */
+#define LATE 5u
+/* ...but not before so many requests. */
+#define LATE_MIN 6u
+/* A gap beyond this is no gap within a burst. */
+#define GAP_MAX 64u
+/* Large blocks make up 1/4 of what lives, and so many bytes: something was loaded. */
+#define LOADED_SHARE 4u
+#define LOADED_BYTES (UINT64_C(4) << 20)
+/* What lives is on one level until it rises by 1/8; so many times as much, and so many bytes, born on it. */
+#define LEVEL_RISE 8u
+#define TURNOVER 4u
+#define TURNOVER_BYTES (UINT64_C(16) << 20)
+/* One block so many times as large as all that lives: a model after all the imports. */
+#define MODEL_TIMES 2u
 
-static uint64_t get(const _Atomic uint64_t *at)
+#define GET(at) atomic_load_explicit(&(at), memory_order_relaxed)
+#define PUT(at, value) atomic_store_explicit(&(at), (value), memory_order_relaxed)
+#define ADD(at, value) atomic_fetch_add_explicit(&(at), (value), memory_order_relaxed)
+
+static void turn(struct tm_phase *p, enum tm_phase_kind kind)
 {
-	return atomic_load_explicit(at, memory_order_relaxed);
+	if (tm_phase_now(p) == kind)
+		return;
+	PUT(p->kind, (uint32_t)kind);
+	ADD(p->changes, 1);
 }
 
-static void put(_Atomic uint64_t *at, uint64_t value)
+static bool is_loaded(struct tm_phase *p)
 {
-	atomic_store_explicit(at, value, memory_order_relaxed);
+	uint64_t live = GET(p->born_bytes) - GET(p->died_bytes);
+
+	return GET(p->large_bytes) >= LOADED_BYTES && GET(p->large_bytes) >= live / LOADED_SHARE;
+}
+
+/* The burst of large blocks is over. */
+static bool is_late(struct tm_phase *p)
+{
+	uint32_t gap = GET(p->events) - GET(p->last_large);
+	uint32_t late = LATE * GET(p->usual_gap) / 16;
+
+	return GET(p->last_large) != 0 && gap > (late > LATE_MIN ? late : LATE_MIN);
+}
+
+/* Several times what lives came and went, and no more lives than before. */
+static bool is_turned_over(struct tm_phase *p)
+{
+	uint64_t born = GET(p->born_bytes), live = born - GET(p->died_bytes);
+	uint64_t since = born - GET(p->level_born);
+
+	if (live > GET(p->level) + GET(p->level) / LEVEL_RISE) {
+		PUT(p->level, live);
+		PUT(p->level_born, born);
+		return false;
+	}
+	return since >= TURNOVER_BYTES && since >= TURNOVER * live;
 }
 
 static void judge(struct tm_phase *p)
 {
-	uint64_t born = get(&p->born_bytes) - get(&p->mark_born);
-	uint64_t died = get(&p->died_bytes) - get(&p->mark_died);
+	bool over = is_turned_over(p);
 
-	if (born < WINDOW_BYTES)
-		return;
-	put(&p->mark_born, get(&p->born_bytes));
-	put(&p->mark_died, get(&p->died_bytes));
-	if (died < born / 4 * 3) {
-		atomic_store_explicit(&p->quiet, 0, memory_order_relaxed);
-		return;
-	}
-	if (atomic_fetch_add_explicit(&p->quiet, 1, memory_order_relaxed) + 1 >= QUIET_WINDOWS)
-		atomic_store_explicit(&p->kind, TM_PHASE_SERVE, memory_order_relaxed);
+	if (tm_phase_now(p) == TM_PHASE_LOAD && (over || (is_late(p) && is_loaded(p))))
+		turn(p, TM_PHASE_SERVE);
 }
 
-void tm_phase_flush(struct tm_phase *phase, struct tm_phase_local *local)
+void tm_phase_flush(struct tm_phase *phase, struct tm_phase_local *local, uint32_t requests)
 {
-	uint32_t free = 0;
-
-	atomic_fetch_add_explicit(&phase->born_bytes, local->born_bytes, memory_order_relaxed);
-	atomic_fetch_add_explicit(&phase->died_bytes, local->died_bytes, memory_order_relaxed);
-	atomic_fetch_add_explicit(&phase->known_bytes, local->known_bytes, memory_order_relaxed);
+	ADD(phase->born_bytes, local->born_bytes);
+	ADD(phase->died_bytes, local->died_bytes);
+	ADD(phase->events, requests);
 	*local = (struct tm_phase_local){0};
-	if (!atomic_compare_exchange_strong_explicit(&phase->lock, &free, 1, memory_order_acquire,
-						     memory_order_relaxed))
-		return;
 	judge(phase);
-	atomic_store_explicit(&phase->lock, 0, memory_order_release);
+}
+
+static void learn_gap(struct tm_phase *p, uint32_t gap)
+{
+	uint32_t usual = GET(p->usual_gap);
+
+	if (gap <= GAP_MAX)
+		PUT(p->usual_gap, usual - usual / 8 + gap * 2);
+}
+
+void tm_phase_large_born(struct tm_phase *phase, uint64_t bytes)
+{
+	uint64_t live = GET(phase->born_bytes) - GET(phase->died_bytes) - bytes;
+
+	ADD(phase->large_bytes, bytes);
+	if (bytes < MODEL_TIMES * live)
+		return;
+	PUT(phase->level_born, GET(phase->born_bytes));
+	turn(phase, TM_PHASE_LOAD);
+}
+
+void tm_phase_large_kept(struct tm_phase *phase)
+{
+	uint32_t gap = GET(phase->events) - GET(phase->last_large);
+
+	PUT(phase->last_large, GET(phase->events));
+	learn_gap(phase, gap);
+}
+
+void tm_phase_large_died(struct tm_phase *phase, uint64_t bytes)
+{
+	ADD(phase->large_bytes, 0 - bytes);
 }
 
 void tm_phase_step(struct tm_phase *phase)
 {
-	atomic_store_explicit(&phase->kind, TM_PHASE_SERVE, memory_order_relaxed);
+	turn(phase, TM_PHASE_SERVE);
 }

@@ -2,9 +2,18 @@
 /* route: see route.h. */
 #include "policies/route.h"
 
-/* A thread hands its notes over after so many requests, or so many bytes. */
-#define FLUSH_EVENTS 64u
-#define FLUSH_BYTES (UINT64_C(1) << 20)
+/* The clock is asked about so often, in milliseconds, and after at most so many requests (2^n - 1). */
+#define CLOCK_MS 25u
+#define CLOCK_REQUESTS 255u
+/* Births of a new site are counted one by one, later so many at once. */
+#define BORN_SINGLE 8u
+#define BORN_BATCH 64u
+/* So long a new fine key follows its parent. */
+#define INHERIT_BIRTHS 8u
+/* Large blocks up to here are like the small ones of their return address until they show otherwise. */
+#define LIKE_SMALL_MAX ((size_t)1 << 20)
+/* From here on a block may be a model, or a good part of one. */
+#define MODEL_BYTES ((size_t)1 << 20)
 
 /* tm_site_record.rules */
 enum { RULES_UNKNOWN, RULES_NONE, RULES_SOME };
@@ -52,18 +61,17 @@ void tm_route_thread_begin(struct tm_route_thread *mine, const char *name)
 static TM_NOINLINE unsigned place_rules(struct tm_route *route, uint16_t index)
 {
 	struct tm_site_record *r = &route->sites.record[index];
-	uint16_t generation =
-		(uint16_t)atomic_load_explicit(&route->rules->generation, memory_order_acquire);
+	uint32_t generation = atomic_load_explicit(&route->rules->generation, memory_order_acquire);
 	struct tm_rules_place place = {.address = r->return_address};
 	struct tm_rules_set *set = &route->site_rules[index];
 	unsigned known;
 
 	if (route->where && route->rules->by_place)
-		route->where(route->where_context, r->return_address, &place);
+		route->where(route->context, r->return_address, &place);
 	tm_rules_match_place(route->rules, route->ranges, &place, set);
 	known = tm_rules_set_is_empty(set) ? RULES_NONE : RULES_SOME;
 	atomic_store_explicit(&r->rules_generation, generation, memory_order_relaxed);
-	atomic_store_explicit(&r->rules, (uint16_t)known, memory_order_release);
+	atomic_store_explicit(&r->rules, (uint8_t)known, memory_order_release);
 	return known;
 }
 
@@ -88,7 +96,7 @@ static TM_NOINLINE uint32_t rule_of(struct tm_route *route, struct tm_route_thre
 		return 0;
 	if (known == RULES_UNKNOWN ||
 	    atomic_load_explicit(&r->rules_generation, memory_order_relaxed) !=
-		    (uint16_t)atomic_load_explicit(&route->rules->generation, memory_order_relaxed))
+		    atomic_load_explicit(&route->rules->generation, memory_order_relaxed))
 		known = place_rules(route, index);
 	if (known != RULES_SOME)
 		return 0;
@@ -99,107 +107,295 @@ static TM_NOINLINE uint32_t rule_of(struct tm_route *route, struct tm_route_thre
 
 /* --- sites ------------------------------------------------------------------------------------ */
 
-static TM_NOINLINE uint16_t enter(struct tm_route *route, struct tm_sites_cache *cache,
-				  const struct tm_route_request *request, uint64_t key)
+static void count_birth(struct tm_route *route, struct tm_sites_way *way)
 {
-	struct tm_sites_way *set = cache->way[key % TM_SITES_CACHE_SETS];
-	struct tm_site_birth birth = {.key = tm_sites_key_coarse(request->return_address),
-				      .return_address = request->return_address,
-				      .level = TM_SITE_COARSE};
-	uint16_t index = tm_sites_enter(&route->sites, &birth);
+	uint32_t born;
 
-	set[1] = set[0];
-	set[0] = (struct tm_sites_way){.key = index ? key : 0, .index = index};
-	return index;
+	if (way->left != 0) {
+		way->left--;
+		return;
+	}
+	born = tm_lifetime_born(&route->sites, way->index, tm_epoch_now(&route->epoch), way->batch);
+	way->batch = born < BORN_SINGLE ? 1 : BORN_BATCH;
+	way->left = (uint16_t)(way->batch - 1);
 }
 
-static uint16_t site_of(struct tm_route *route, struct tm_sites_cache *cache,
-			const struct tm_route_request *request)
+static struct tm_sites_way fresh_way(uint64_t key, uint16_t index)
 {
-	uint64_t key = tm_sites_key_fine(request->return_address, request->height);
-	struct tm_sites_way *set = cache->way[key % TM_SITES_CACHE_SETS];
+	return (struct tm_sites_way){.key = index ? key : 0, .index = index, .batch = 1};
+}
 
-	if (TM_LIKELY(set[0].key == key))
-		return set[0].index;
-	if (set[1].key == key) {
-		struct tm_sites_way hit = set[1];
+/* Births that were not handed over are, before the way is used for another key. */
+static void evict(struct tm_route *route, struct tm_sites_way *way)
+{
+	uint32_t pending = way->batch ? way->batch - 1u - way->left : 0;
 
-		set[1] = set[0];
-		set[0] = hit;
-		return hit.index;
+	if (pending)
+		tm_lifetime_born(&route->sites, way->index, tm_epoch_now(&route->epoch), pending);
+}
+
+/* The way of a key; made for `birth` where there is none. */
+static struct tm_sites_way *way_of(struct tm_route *route, struct tm_sites_cache *cache,
+				   uint64_t key, const struct tm_site_birth *birth)
+{
+	struct tm_sites_way *set = cache->way[tm_sites_set(key)];
+
+	if (set[0].key == key)
+		return &set[0];
+	if (set[1].key == key)
+		return &set[1];
+	evict(route, &set[1]);
+	set[1] = set[0];
+	set[0] = fresh_way(key, tm_sites_enter(&route->sites, birth));
+	return &set[0];
+}
+
+/* Quarters of a power of two. */
+static unsigned size_class(size_t size)
+{
+	unsigned log = 63u - (unsigned)__builtin_clzll((uint64_t)size | 4);
+
+	return log * 4 + (unsigned)(size >> (log - 2) & 3);
+}
+
+/* The record of `way` is mixed: from now on the way leads to the finer one, and so on. */
+static struct tm_sites_way *finer(struct tm_route *route, struct tm_sites_cache *cache,
+				  const struct tm_route_request *request, struct tm_sites_way *way)
+{
+	uint64_t key = way->key;
+	struct tm_site_birth birth = {.key = key,
+				      .return_address = request->return_address,
+				      .height = request->height,
+				      .parent = way->index,
+				      .level = TM_SITE_FINE};
+	uint16_t fine = way->index;
+
+	if (route->sites.record[fine].level == TM_SITE_COARSE) {
+		fine = tm_sites_enter(&route->sites, &birth);
+		if (fine == 0)
+			return way;
+		evict(route, way);
+		*way = fresh_way(key, fine);
 	}
-	return enter(route, cache, request, key);
+	if (!tm_lifetime_is_mixed(&route->sites.record[fine]))
+		return way;
+	birth.parent = fine;
+	birth.level = TM_SITE_SIZED;
+	birth.key = tm_sites_key_sized(key, size_class(request->size));
+	return way_of(route, cache, birth.key, &birth);
+}
+
+static struct tm_sites_way *site_of(struct tm_route *route, struct tm_sites_cache *cache,
+				    const struct tm_route_request *request)
+{
+	bool large = request->size >= TM_PHASE_LARGE_BYTES;
+	struct tm_site_birth birth = {.key = tm_sites_key_coarse(request->return_address, large),
+				      .return_address = request->return_address,
+				      .level = TM_SITE_COARSE};
+	struct tm_sites_way *way;
+
+	way = way_of(route, cache,
+		     tm_sites_key_fine(request->return_address, request->height, large), &birth);
+	if (tm_lifetime_is_mixed(&route->sites.record[way->index]))
+		way = finer(route, cache, request, way);
+	if (way->index != 0)
+		count_birth(route, way);
+	return way;
 }
 
 /* --- decisions -------------------------------------------------------------------------------- */
 
-static void note(struct tm_route *route, struct tm_route_thread *mine)
+static void hand_over(struct tm_route *route, struct tm_route_thread *mine)
 {
-	tm_phase_flush(&route->phase, &mine->local);
-	tm_epoch_stream(&route->epoch,
-			atomic_load_explicit(&route->phase.born_bytes, memory_order_relaxed));
+	tm_phase_flush(&route->phase, &mine->local, mine->counted - mine->left);
+	mine->counted = mine->left;
 }
 
-struct tm_route_decision tm_route_decide(struct tm_route *route, struct tm_route_thread *mine,
-					 const struct tm_route_request *request)
+static void check_generation(struct tm_route *route, struct tm_sites_cache *cache)
 {
-	uint16_t index = site_of(route, &mine->cache, request);
-	const struct tm_site_record *r = &route->sites.record[index];
-	struct tm_route_decision d = {.site = index, .epoch = (uint8_t)tm_epoch_now(&route->epoch)};
-	uint8_t tier = atomic_load_explicit(&r->tier, memory_order_relaxed);
+	uint32_t generation = atomic_load_explicit(&route->sites.generation, memory_order_acquire);
 
-	mine->local.born_bytes += request->size;
-	if (++mine->local.events >= FLUSH_EVENTS || mine->local.born_bytes >= FLUSH_BYTES)
-		note(route, mine);
-	if (tm_phase_now(&route->phase) == TM_PHASE_LOAD) {
-		d.tier = TM_TIER_PERSISTENT;
-		d.authority = TM_AUTHORITY_PHASE;
-	} else if (tier != TM_TIER_ALL) {
-		d.tier = tier;
-		d.authority = atomic_load_explicit(&r->authority, memory_order_relaxed);
+	if (TM_LIKELY(cache->generation == generation))
+		return;
+	__builtin_memset(cache->way, 0, sizeof(cache->way));
+	cache->generation = generation;
+}
+
+/*
+ * Aims at a look every CLOCK_MS: rare requests ask each time, frequent ones after up to 256. Ways of
+ * call sites that are gone live on until then: their records are, too, only nobody finds them.
+ */
+static void look_at_clock(struct tm_route *route, struct tm_route_thread *mine)
+{
+	uint64_t now;
+
+	hand_over(route, mine);
+	check_generation(route, &mine->cache);
+	if (route->clock != NULL) {
+		now = route->clock(route->context);
+		if (now - mine->asked_ms > CLOCK_MS)
+			mine->pause /= 2;
+		else if (mine->pause < CLOCK_REQUESTS)
+			mine->pause = mine->pause * 2 + 1;
+		mine->asked_ms = now;
+		tm_epoch_tick(&route->epoch, now);
 	} else {
-		d.tier = TM_TIER_SESSION;
+		mine->pause = CLOCK_REQUESTS;
+	}
+	mine->left = mine->counted = mine->pause + 1;
+}
+
+/* A key that knows nothing yet starts from its parent's history, for its first few blocks. */
+static enum tm_tier learned(struct tm_route *route, uint16_t index, enum tm_phase_kind phase)
+{
+	enum tm_tier tier = TM_TIER_ALL;
+
+	while (index != 0 && tier == TM_TIER_ALL) {
+		const struct tm_site_record *r = &route->sites.record[index];
+
+		tier = phase == TM_PHASE_LOAD ? tm_lifetime_loading(r)
+					      : tm_lifetime_serving(r, tm_epoch_now(&route->epoch));
+		index = r->parent;
+		if (atomic_load_explicit(&r->born, memory_order_relaxed) > INHERIT_BIRTHS)
+			break;
+	}
+	return tier;
+}
+
+/* The first large blocks of a return address whose small ones mostly die soon. */
+static enum tm_tier as_the_small(struct tm_route *route, const struct tm_site_record *r)
+{
+	uint16_t small =
+		tm_sites_find(&route->sites, tm_sites_key_coarse(r->return_address, false));
+
+	if (small == 0 || atomic_load_explicit(&r->born, memory_order_relaxed) > INHERIT_BIRTHS)
+		return TM_TIER_ALL;
+	return tm_lifetime_mostly(&route->sites.record[small]);
+}
+
+/* Blocks of a model's size were loaded here, and none was ever freed. */
+static enum tm_tier as_the_model(struct tm_site_record *r, enum tm_phase_kind phase)
+{
+	if (phase == TM_PHASE_SERVE)
+		return atomic_load_explicit(&r->loaded, memory_order_relaxed) ? TM_TIER_PERSISTENT
+									      : TM_TIER_ALL;
+	atomic_store_explicit(&r->loaded, 1, memory_order_relaxed);
+	return TM_TIER_ALL;
+}
+
+/* The same for large blocks, which the phase hears of one by one. */
+static enum tm_tier learned_large(struct tm_route *route, uint16_t index, size_t size)
+{
+	enum tm_tier tier = learned(route, index, tm_phase_now(&route->phase));
+	struct tm_site_record *r = &route->sites.record[index];
+	enum tm_phase_kind phase;
+
+	tm_phase_large_born(&route->phase, size);
+	if (tier != TM_TIER_TEMPORARY)
+		tm_phase_large_kept(&route->phase);
+	phase = tm_phase_now(&route->phase);
+	tier = learned(route, index, phase);
+	if (tier == TM_TIER_ALL && phase == TM_PHASE_SERVE && size <= LIKE_SMALL_MAX)
+		tier = as_the_small(route, r);
+	if (tier == TM_TIER_ALL && size >= MODEL_BYTES)
+		tier = as_the_model(r, phase);
+	return tier;
+}
+
+static struct tm_route_decision decision(struct tm_route *route, uint16_t site, enum tm_tier tier)
+{
+	struct tm_route_decision d = {
+		.site = site,
+		.authority = TM_AUTHORITY_LEARNED,
+		.epoch = tm_epoch_now(&route->epoch) & TM_LIFETIME_EPOCH_MASK,
+	};
+
+	if (tier == TM_TIER_ALL && tm_phase_now(&route->phase) == TM_PHASE_LOAD) {
+		tier = TM_TIER_PERSISTENT;
+		d.authority = TM_AUTHORITY_PHASE;
+	} else if (tier == TM_TIER_ALL) {
+		tier = TM_TIER_SESSION;
 		d.authority = TM_AUTHORITY_DEFAULT;
 	}
-	if (TM_UNLIKELY(route->rules != NULL)) {
-		d.rule = (uint16_t)rule_of(route, mine, index, request);
-		if (d.rule && tm_rules_actions(route->rules, d.rule)->tier) {
-			d.tier = tm_rules_actions(route->rules, d.rule)->tier;
-			d.authority = TM_AUTHORITY_RULE;
-		}
-	}
+	d.tier = (uint8_t)tier;
 	return d;
 }
 
-void tm_route_freed(struct tm_route *route, struct tm_route_thread *mine,
-		    const struct tm_route_death *death)
+static void obey_rules(struct tm_route *route, struct tm_route_thread *mine,
+		       const struct tm_route_request *request, struct tm_route_decision *d)
 {
-	struct tm_site_record *r = &route->sites.record[death->site];
-	uint32_t age = tm_lifetime_age8(tm_epoch_now(&route->epoch), death->epoch);
-	_Atomic uint32_t *count = age <= TM_LIFETIME_SHORT ? &r->shorts : &r->longs;
-	uint32_t shorts, longs;
+	struct tm_site_record *r = &route->sites.record[d->site];
 
-	mine->local.died_bytes += death->bytes;
-	if (death->site == 0 || tm_phase_now(&route->phase) == TM_PHASE_LOAD)
+	d->rule = (uint16_t)rule_of(route, mine, d->site, request);
+	if (atomic_load_explicit(&r->rule, memory_order_relaxed) != d->rule)
+		atomic_store_explicit(&r->rule, d->rule, memory_order_relaxed);
+	if (d->rule && tm_rules_actions(route->rules, d->rule)->tier) {
+		d->tier = tm_rules_actions(route->rules, d->rule)->tier;
+		d->authority = TM_AUTHORITY_RULE;
+	}
+}
+
+TM_NOINLINE struct tm_route_decision tm_route_decide_slow(struct tm_route *route,
+							  struct tm_route_thread *mine,
+							  const struct tm_route_request *request)
+{
+	bool large = request->size >= TM_PHASE_LARGE_BYTES;
+	struct tm_route_decision d;
+	uint16_t site;
+
+	/* Beside a large block the clock costs nothing, and its phase is judged on what came before. */
+	mine->local.born_bytes += request->size;
+	if (mine->left == 0 || large)
+		look_at_clock(route, mine);
+	mine->left--;
+	site = site_of(route, &mine->cache, request)->index;
+	d = decision(route, site,
+		     large ? learned_large(route, site, request->size)
+			   : learned(route, site, tm_phase_now(&route->phase)));
+	if (TM_UNLIKELY(route->rules != NULL) && site != 0)
+		obey_rules(route, mine, request, &d);
+	return d;
+}
+
+TM_NOINLINE void tm_route_freed_slow(struct tm_route *route, struct tm_route_thread *mine,
+				     struct tm_route_death death)
+{
+	const struct tm_site_record *r = &route->sites.record[death.site];
+	uint32_t age = tm_lifetime_age(tm_epoch_now(&route->epoch), death.epoch);
+	bool is_short = age <= TM_LIFETIME_SHORT;
+	uint32_t count = 1;
+
+	mine->local.died_bytes += death.bytes;
+	if (death.bytes >= TM_PHASE_LARGE_BYTES)
+		tm_phase_large_died(&route->phase, death.bytes);
+	if (death.site == 0)
 		return;
-	atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
-	shorts = atomic_load_explicit(&r->shorts, memory_order_relaxed);
-	longs = atomic_load_explicit(&r->longs, memory_order_relaxed);
-	atomic_store_explicit(&r->authority, TM_AUTHORITY_LEARNED, memory_order_relaxed);
-	atomic_store_explicit(&r->tier, shorts >= longs ? TM_TIER_TEMPORARY : TM_TIER_SESSION,
-			      memory_order_relaxed);
+	if (atomic_load_explicit(&r->steady, memory_order_relaxed) &&
+	    is_short == (tm_lifetime_belief(r) == TM_TIER_TEMPORARY)) {
+		if (++mine->frees % TM_ROUTE_FREE_BATCH != 0)
+			return;
+		count = TM_ROUTE_FREE_BATCH;
+	}
+	tm_lifetime_learn(&route->sites, death.site, age, count);
+}
+
+struct tm_route_decision tm_route_look(struct tm_route *route, uint16_t site)
+{
+	struct tm_route_decision d =
+		decision(route, site, learned(route, site, tm_phase_now(&route->phase)));
+
+	d.rule = atomic_load_explicit(&route->sites.record[site].rule, memory_order_relaxed);
+	if (d.rule && tm_rules_actions(route->rules, d.rule)->tier) {
+		d.tier = tm_rules_actions(route->rules, d.rule)->tier;
+		d.authority = TM_AUTHORITY_RULE;
+	}
+	return d;
 }
 
 void tm_route_step(struct tm_route *route)
 {
 	tm_phase_step(&route->phase);
-	tm_epoch_raise(&route->epoch);
-}
-
-void tm_route_tick(struct tm_route *route, uint64_t now_ms)
-{
-	(void)route;
-	(void)now_ms;
+	tm_epoch_step(&route->epoch);
 }
 
 void tm_route_forget(struct tm_route *route, uintptr_t begin, uintptr_t end)

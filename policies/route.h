@@ -8,9 +8,11 @@
  * tm_route_thread belongs to one thread at a time (a heap's owner). Not reentrant for the same
  * tm_route_thread: a signal handler that allocates meanwhile goes elsewhere, as it does for heaps.
  *
- *     struct tm_route_decision d = tm_route_decide(route, mine, &request);   then place the block,
- *     keep d.site and d.epoch with it, and when it dies:
- *     tm_route_freed(route, mine, &(struct tm_route_death){d.site, d.epoch, bytes});
+ *     struct tm_route_decision d = tm_route_decide(route, mine, &request);
+ * then place the block, keep d.site and d.epoch with it, and when it dies:
+ *     tm_route_freed(route, mine, (struct tm_route_death){d.site, d.epoch, bytes});
+ *
+ * realloc is a death and a birth, also where the block stays in its place.
  */
 #ifndef TM_POLICIES_ROUTE_H
 #define TM_POLICIES_ROUTE_H
@@ -45,7 +47,7 @@ struct tm_route_decision {
 	uint16_t rule;     /* tm_rules_actions(route->rules, rule), where not 0 */
 	uint8_t tier;      /* enum tm_tier, never TM_TIER_ALL */
 	uint8_t authority; /* enum tm_authority */
-	uint8_t epoch;     /* of the birth, low 8 bits */
+	uint8_t epoch;     /* of the birth, 7 bits: site and epoch fit into 23 */
 	uint8_t unused;
 };
 _Static_assert(sizeof(struct tm_route_decision) == 8, "returned in a register");
@@ -59,6 +61,9 @@ struct tm_route_death {
 /* What the caller knows of an address; asked once for each new call site, on a slow path. */
 typedef void tm_route_where(void *context, uintptr_t return_address, struct tm_rules_place *place);
 
+/* Milliseconds of any clock that never goes back; asked once in a while by the threads that decide. */
+typedef uint64_t tm_route_clock(void *context);
+
 /* One per process, zeroed before tm_route_init. */
 struct tm_route {
 	struct tm_sites sites;
@@ -69,14 +74,20 @@ struct tm_route {
 	struct tm_rules_set
 		*site_rules;   /* [const] NULL: none; else TM_SITES_COUNT sets, lent zeroed */
 	tm_route_where *where; /* [const] NULL: nothing is known of addresses */
-	void *where_context;   /* [const] */
+	tm_route_clock *clock; /* [const] NULL: epochs come from tm_route_step alone */
+	void *context;         /* [const] of where and clock */
 };
 
 /* One per heap, zeroed: 16 KiB and some. [owner] */
 struct tm_route_thread {
 	struct tm_sites_cache cache;
 	struct tm_phase_local local;
-	uint32_t thread_rules_generation; /* of rules_set; 0: not worked out */
+	uint32_t left;    /* requests until notes are handed over and the clock is asked */
+	uint32_t counted; /* what `left` was when requests were last counted */
+	uint32_t pause;   /* what `left` starts from */
+	uint32_t frees;   /* for sampling */
+	uint64_t asked_ms;
+	uint32_t thread_rules_generation; /* of thread_rules; 0: not worked out */
 	struct tm_rules_set thread_rules;
 	char name[16]; /* of the thread, for thread= rules; "" until told */
 };
@@ -92,19 +103,72 @@ void tm_route_init(struct tm_route *route, const struct tm_route_memory *memory)
 /* A thread takes over `mine` (a new or adopted heap), or its name has changed. `name` may be NULL. */
 void tm_route_thread_begin(struct tm_route_thread *mine, const char *name);
 
-/* The decision; <= 1 ns where the site is hot. */
-struct tm_route_decision tm_route_decide(struct tm_route *route, struct tm_route_thread *mine,
-					 const struct tm_route_request *request);
+/* The two below without their fast paths. */
+struct tm_route_decision tm_route_decide_slow(struct tm_route *route, struct tm_route_thread *mine,
+					      const struct tm_route_request *request);
+void tm_route_freed_slow(struct tm_route *route, struct tm_route_thread *mine,
+			 struct tm_route_death death);
 
-/* The block dies. `mine` is the freeing thread's. A death with site 0 may be left out. */
-void tm_route_freed(struct tm_route *route, struct tm_route_thread *mine,
-		    const struct tm_route_death *death);
+/*
+ * The decision. The fast path: serving, no rules, a site that the cache knows, whose
+ * belief is settled and not mixed, and neither clock nor counts are due.
+ */
+TM_INLINE struct tm_route_decision tm_route_decide(struct tm_route *route,
+						   struct tm_route_thread *mine,
+						   const struct tm_route_request *request)
+{
+	uint64_t key = tm_sites_key_fine(request->return_address, request->height, false);
+	struct tm_sites_way *way = &mine->cache.way[tm_sites_set(key)][0];
+	unsigned belief;
+
+	way += way->key != key;
+	if (TM_UNLIKELY(way->key != key || way->left == 0 || mine->left == 0 ||
+			request->size >= TM_PHASE_LARGE_BYTES || route->rules != NULL ||
+			tm_phase_now(&route->phase) == TM_PHASE_LOAD))
+		return tm_route_decide_slow(route, mine, request);
+	belief =
+		atomic_load_explicit(&route->sites.record[way->index].belief, memory_order_relaxed);
+	if (TM_UNLIKELY(belief - TM_TIER_PERSISTENT > TM_TIER_TEMPORARY - TM_TIER_PERSISTENT))
+		return tm_route_decide_slow(route, mine, request);
+	way->left--;
+	mine->left--;
+	mine->local.born_bytes += request->size;
+	return (struct tm_route_decision){
+		.site = way->index,
+		.tier = (uint8_t)belief,
+		.authority = TM_AUTHORITY_LEARNED,
+		.epoch = tm_epoch_now(&route->epoch) & TM_LIFETIME_EPOCH_MASK,
+	};
+}
+
+/*
+ * The block dies. `mine` is the freeing thread's. A death with site 0 may be left out. The fast path:
+ * the site is known well and this death is no surprise; one of 16 is counted.
+ */
+#define TM_ROUTE_FREE_BATCH 16u
+TM_INLINE void tm_route_freed(struct tm_route *route, struct tm_route_thread *mine,
+			      struct tm_route_death death)
+{
+	const struct tm_site_record *r = &route->sites.record[death.site];
+	uint32_t age = tm_lifetime_age(tm_epoch_now(&route->epoch), death.epoch);
+	bool is_short = age <= TM_LIFETIME_SHORT;
+
+	if (TM_LIKELY(death.bytes < TM_PHASE_LARGE_BYTES &&
+		      atomic_load_explicit(&r->steady, memory_order_relaxed) &&
+		      is_short == (tm_lifetime_belief(r) == TM_TIER_TEMPORARY) &&
+		      (mine->frees + 1) % TM_ROUTE_FREE_BATCH != 0)) {
+		mine->frees++;
+		mine->local.died_bytes += death.bytes;
+		return;
+	}
+	tm_route_freed_slow(route, mine, death);
+}
+
+/* What a record's next block would get, for reports: tier and authority; and the rule that decided last. */
+struct tm_route_decision tm_route_look(struct tm_route *route, uint16_t site);
 
 /* A program that says where its steps are (tiermalloc_step): an epoch begins, serving has begun. */
 void tm_route_step(struct tm_route *route);
-
-/* From a helper's tick, where there is one: milliseconds since boot. Epochs of an idle stream. */
-void tm_route_tick(struct tm_route *route, uint64_t now_ms);
 
 /* dlclose: what is known of addresses in [begin, end) is forgotten. */
 void tm_route_forget(struct tm_route *route, uintptr_t begin, uintptr_t end);

@@ -25,6 +25,9 @@
 /* How a record's blocks are told apart. */
 enum tm_site_level { TM_SITE_COARSE, TM_SITE_FINE, TM_SITE_SIZED, TM_SITE_LEVELS };
 
+/* Ask the finer record. */
+#define TM_SITE_MIXED 0x100u
+
 struct tm_site_record {
 	_Atomic uint64_t key;     /* 0: free place; written first, by compare and swap */
 	uintptr_t return_address; /* [const] once `ready` */
@@ -32,17 +35,17 @@ struct tm_site_record {
 	uint16_t parent;          /* [const] index of the coarser record, 0: none */
 	uint8_t level;            /* [const] enum tm_site_level */
 	_Atomic uint8_t ready;
-	_Atomic uint8_t tier;      /* believed; TM_TIER_ALL: nothing yet */
-	_Atomic uint8_t authority; /* of that belief: TM_AUTHORITY_LEARNED or _PROFILE */
-	_Atomic uint8_t mixed;     /* 1: ask the finer record */
-	_Atomic uint8_t steady;    /* agreeing frees in a row, saturated */
-	_Atomic uint16_t rules;    /* 0: not worked out, 1: no rule here, else TM_SITES_RULES */
-	_Atomic uint16_t rules_generation;
-	_Atomic uint32_t shorts, longs; /* frees of blocks born while serving, by age */
-	_Atomic uint32_t first_epoch;   /* of the first birth while serving */
-	_Atomic uint32_t born;          /* births seen by slow paths; not exact */
-	_Atomic uint32_t load_shorts, load_longs;
-	uint32_t unused;
+	_Atomic uint8_t steady;  /* 1: frees that are no surprise need not all be counted */
+	_Atomic uint16_t belief; /* enum tm_tier, TM_TIER_ALL: nothing; or'ed with TM_SITE_MIXED */
+	_Atomic uint8_t rules;   /* route.c: whether any rule's place is right */
+	_Atomic uint8_t loaded;  /* 1: blocks of a model's size came from here while loading */
+	_Atomic uint32_t rules_generation;
+	_Atomic uint32_t shorts, longs; /* frees, by age */
+	_Atomic uint32_t born;          /* births; threads hand them over late */
+	_Atomic uint32_t first_epoch;   /* of the first birth */
+	_Atomic uint16_t rule;          /* that decided last; 0: none */
+	uint16_t unused;
+	uint32_t unused2[2];
 };
 _Static_assert(sizeof(struct tm_site_record) == TM_CACHE_LINE, "one line");
 
@@ -55,11 +58,13 @@ struct tm_sites {
 	_Atomic uint32_t generation; /* raised when records were withdrawn */
 };
 
+/* Births are handed over to the record one by one at first, later `batch` at once. */
 struct tm_sites_way {
 	uint64_t key;
 	uint16_t index;
+	uint16_t left;  /* births until then */
+	uint16_t batch; /* 0: the way is empty */
 	uint16_t unused;
-	uint32_t born;
 };
 
 /* [owner] 16 KiB + a line. */
@@ -70,22 +75,32 @@ struct tm_sites_cache {
 
 void tm_sites_init(struct tm_sites *sites, void *memory);
 
-/* Keys by level; never 0. */
-TM_INLINE uint64_t tm_sites_key_coarse(uintptr_t return_address)
+/*
+ * Keys by level; never 0. Large blocks of a return address are a site of their own: behind one wrapper
+ * stand the weights and the messages.
+ */
+TM_INLINE uint64_t tm_sites_key_coarse(uintptr_t return_address, bool large)
 {
-	return return_address & (UINT64_MAX >> 2);
+	return (return_address & UINT64_MAX >> 3) | (uint64_t)large << 61;
 }
 
-TM_INLINE uint64_t tm_sites_key_fine(uintptr_t return_address, uint32_t height)
+TM_INLINE uint64_t tm_sites_key_fine(uintptr_t return_address, uint32_t height, bool large)
 {
-	return (return_address + (uint64_t)height * UINT64_C(0x61c8864680b583eb)) >> 2 |
-	       UINT64_C(1) << 62;
+	return (return_address + (uint64_t)height * UINT64_C(0x61c8864680b583eb)) >> 3 |
+	       (uint64_t)large << 61 | UINT64_C(1) << 62;
 }
 
 TM_INLINE uint64_t tm_sites_key_sized(uint64_t fine, unsigned size_class)
 {
 	return (fine + (uint64_t)(size_class + 1) * TM_HASH_GOLDEN) | UINT64_C(3) << 62;
 }
+
+/* Set of the cache that a key belongs to; return addresses and heights are not spread evenly. */
+TM_INLINE size_t tm_sites_set(uint64_t key)
+{
+	return (size_t)(key * TM_HASH_GOLDEN >> 55);
+}
+_Static_assert(TM_SITES_CACHE_SETS == 1u << (64 - 55), "tm_sites_set");
 
 /* Index of the record of a key; 0: none. */
 uint16_t tm_sites_find(const struct tm_sites *sites, uint64_t key);
