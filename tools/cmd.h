@@ -22,6 +22,7 @@ int tm_cmd_config(int argc, char **argv);
 int tm_cmd_doctor(int argc, char **argv);
 int tm_cmd_export(int argc, char **argv);
 int tm_cmd_report(int argc, char **argv);
+int tm_cmd_replay(int argc, char **argv);
 
 /* "tiermalloc: ..." and a newline on standard error. */
 void tm_say(const char *format, ...) TM_PRINTF(1, 2);

@@ -87,3 +87,14 @@ tiermalloc_SOURCES += %reldir%/symbols.c
 else
 tiermalloc_SOURCES += %reldir%/symbols_none.c
 endif
+# Policies over traces and ledgers.
+tiermalloc_SOURCES += \
+	%reldir%/cmd_replay.c \
+	%reldir%/replay.c \
+	%reldir%/replay.h \
+	%reldir%/replay_arena.c \
+	%reldir%/replay_arena.h \
+	%reldir%/rules_file.c \
+	%reldir%/rules_file.h \
+	%reldir%/trace_file.c \
+	%reldir%/trace_file.h

@@ -36,7 +36,7 @@ static const struct verb verbs[] = {
 	{"merge", NULL, NULL},
 	{"tune", NULL, NULL},
 	{"trace", NULL, NULL},
-	{"replay", NULL, NULL},
+	{"replay", tm_cmd_replay, "replay FILE [--rules FILE]       say where a trace would go"},
 	{"export", tm_cmd_export, "export --format F LEDGER -o FILE write it for another tool"},
 	{"serve", NULL, NULL},
 	{"symbols", NULL, NULL},
