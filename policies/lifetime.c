@@ -22,13 +22,13 @@
 /* No locked instruction: two threads that count at once may lose a count, and belief stands on many. */
 #define ADD(at, value) PUT(at, GET(at) + (value))
 
-void tm_epoch_step(struct tm_epoch *epoch)
+void tm_lifetime_step(struct tm_lifetime_epoch *epoch)
 {
 	PUT(epoch->told, 1);
 	atomic_fetch_add_explicit(&epoch->now, 1, memory_order_relaxed);
 }
 
-void tm_epoch_tick(struct tm_epoch *epoch, uint64_t now_ms)
+void tm_lifetime_tick(struct tm_lifetime_epoch *epoch, uint64_t now_ms)
 {
 	uint64_t mark = GET(epoch->mark_ms);
 	uint64_t passed = now_ms - mark;

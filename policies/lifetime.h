@@ -30,22 +30,22 @@
 #define TM_LIFETIME_SETTLED 60u
 
 /* [atomic] */
-struct tm_epoch {
+struct tm_lifetime_epoch {
 	_Atomic uint32_t now;
 	_Atomic uint32_t told; /* 1: the program says where steps begin, time is not asked */
 	_Atomic uint64_t mark_ms;
 };
 
-TM_INLINE uint32_t tm_epoch_now(const struct tm_epoch *epoch)
+TM_INLINE uint32_t tm_lifetime_now(const struct tm_lifetime_epoch *epoch)
 {
 	return atomic_load_explicit(&epoch->now, memory_order_relaxed);
 }
 
 /* The program begins a step. */
-void tm_epoch_step(struct tm_epoch *epoch);
+void tm_lifetime_step(struct tm_lifetime_epoch *epoch);
 
 /* It is now_ms: perhaps an epoch begins. */
-void tm_epoch_tick(struct tm_epoch *epoch, uint64_t now_ms);
+void tm_lifetime_tick(struct tm_lifetime_epoch *epoch, uint64_t now_ms);
 
 /* Age of a block of which only the low bits of the birth epoch were kept. */
 TM_INLINE uint32_t tm_lifetime_age(uint32_t now, uint8_t birth)

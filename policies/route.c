@@ -115,7 +115,8 @@ static void count_birth(struct tm_route *route, struct tm_sites_way *way)
 		way->left--;
 		return;
 	}
-	born = tm_lifetime_born(&route->sites, way->index, tm_epoch_now(&route->epoch), way->batch);
+	born = tm_lifetime_born(&route->sites, way->index, tm_lifetime_now(&route->epoch),
+				way->batch);
 	way->batch = born < BORN_SINGLE ? 1 : BORN_BATCH;
 	way->left = (uint16_t)(way->batch - 1);
 }
@@ -131,7 +132,8 @@ static void evict(struct tm_route *route, struct tm_sites_way *way)
 	uint32_t pending = way->batch ? way->batch - 1u - way->left : 0;
 
 	if (pending)
-		tm_lifetime_born(&route->sites, way->index, tm_epoch_now(&route->epoch), pending);
+		tm_lifetime_born(&route->sites, way->index, tm_lifetime_now(&route->epoch),
+				 pending);
 }
 
 /* The way of a key; made for `birth` where there is none. */
@@ -238,7 +240,7 @@ static void look_at_clock(struct tm_route *route, struct tm_route_thread *mine)
 		else if (mine->pause < CLOCK_REQUESTS)
 			mine->pause = mine->pause * 2 + 1;
 		mine->asked_ms = now;
-		tm_epoch_tick(&route->epoch, now);
+		tm_lifetime_tick(&route->epoch, now);
 	} else {
 		mine->pause = CLOCK_REQUESTS;
 	}
@@ -253,8 +255,9 @@ static enum tm_tier learned(struct tm_route *route, uint16_t index, enum tm_phas
 	while (index != 0 && tier == TM_TIER_ALL) {
 		const struct tm_site_record *r = &route->sites.record[index];
 
-		tier = phase == TM_PHASE_LOAD ? tm_lifetime_loading(r)
-					      : tm_lifetime_serving(r, tm_epoch_now(&route->epoch));
+		tier = phase == TM_PHASE_LOAD
+			       ? tm_lifetime_loading(r)
+			       : tm_lifetime_serving(r, tm_lifetime_now(&route->epoch));
 		index = r->parent;
 		if (atomic_load_explicit(&r->born, memory_order_relaxed) > INHERIT_BIRTHS)
 			break;
@@ -307,7 +310,7 @@ static struct tm_route_decision decision(struct tm_route *route, uint16_t site, 
 	struct tm_route_decision d = {
 		.site = site,
 		.authority = TM_AUTHORITY_LEARNED,
-		.epoch = tm_epoch_now(&route->epoch) & TM_LIFETIME_EPOCH_MASK,
+		.epoch = tm_lifetime_now(&route->epoch) & TM_LIFETIME_EPOCH_MASK,
 	};
 
 	if (tier == TM_TIER_ALL && tm_phase_now(&route->phase) == TM_PHASE_LOAD) {
@@ -361,7 +364,7 @@ TM_NOINLINE void tm_route_freed_slow(struct tm_route *route, struct tm_route_thr
 				     struct tm_route_death death)
 {
 	const struct tm_site_record *r = &route->sites.record[death.site];
-	uint32_t age = tm_lifetime_age(tm_epoch_now(&route->epoch), death.epoch);
+	uint32_t age = tm_lifetime_age(tm_lifetime_now(&route->epoch), death.epoch);
 	bool is_short = age <= TM_LIFETIME_SHORT;
 	uint32_t count = 1;
 
@@ -395,7 +398,7 @@ struct tm_route_decision tm_route_look(struct tm_route *route, uint16_t site)
 void tm_route_step(struct tm_route *route)
 {
 	tm_phase_step(&route->phase);
-	tm_epoch_step(&route->epoch);
+	tm_lifetime_step(&route->epoch);
 }
 
 void tm_route_forget(struct tm_route *route, uintptr_t begin, uintptr_t end)

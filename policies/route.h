@@ -68,7 +68,7 @@ typedef uint64_t tm_route_clock(void *context);
 struct tm_route {
 	struct tm_sites sites;
 	struct tm_phase phase;
-	struct tm_epoch epoch;
+	struct tm_lifetime_epoch epoch;
 	struct tm_rules *rules;         /* [const] NULL: none */
 	struct tm_rules_ranges *ranges; /* [const] NULL: no symbol rules */
 	struct tm_rules_set
@@ -137,7 +137,7 @@ TM_INLINE struct tm_route_decision tm_route_decide(struct tm_route *route,
 		.site = way->index,
 		.tier = (uint8_t)belief,
 		.authority = TM_AUTHORITY_LEARNED,
-		.epoch = tm_epoch_now(&route->epoch) & TM_LIFETIME_EPOCH_MASK,
+		.epoch = tm_lifetime_now(&route->epoch) & TM_LIFETIME_EPOCH_MASK,
 	};
 }
 
@@ -150,7 +150,7 @@ TM_INLINE void tm_route_freed(struct tm_route *route, struct tm_route_thread *mi
 			      struct tm_route_death death)
 {
 	const struct tm_site_record *r = &route->sites.record[death.site];
-	uint32_t age = tm_lifetime_age(tm_epoch_now(&route->epoch), death.epoch);
+	uint32_t age = tm_lifetime_age(tm_lifetime_now(&route->epoch), death.epoch);
 	bool is_short = age <= TM_LIFETIME_SHORT;
 
 	if (TM_LIKELY(death.bytes < TM_PHASE_LARGE_BYTES &&
