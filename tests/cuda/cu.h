@@ -139,6 +139,10 @@ typedef struct {
 } CUipcMemHandle;
 
 typedef struct {
+	unsigned char reserved[64];
+} CUmemPoolPtrExportData;
+
+typedef struct {
 	unsigned char bytes[16];
 } CUuuid;
 

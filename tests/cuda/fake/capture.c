@@ -28,14 +28,20 @@ struct CUgraphExec_st {
 static size_t captures;
 static uint64_t next_capture;
 
-bool fake_capturing(void)
-{
-	return captures > 0;
-}
-
 static bool active(CUstream s)
 {
 	return s->capture == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+bool fake_recording(CUgraph graph)
+{
+	CUcontext ctx;
+	CUstream s;
+	for (ctx = fake.contexts; ctx != NULL; ctx = ctx->next)
+		for (s = ctx->streams; s != NULL; s = s->next)
+			if (active(s) && s->graph == graph && s->capture_id != 0)
+				return true;
+	return false;
 }
 
 /* Does this thread's mode forbid calls that a capture can't hold while that stream records? */
@@ -241,7 +247,7 @@ CUresult fake_do_cuGraphExecDestroy(CUgraphExec exec)
 
 static CUresult record(CUstream s, const struct CUgraphNode_st *like)
 {
-	if (s->capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
+	if (s->capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED || !fake_recording(s->graph))
 		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	add_node(s->graph, like);
 	return CUDA_SUCCESS;

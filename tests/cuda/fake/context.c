@@ -2,7 +2,7 @@
 /* context: start, devices, contexts, who is current, peers. */
 #include "tests/cuda/fake/fake.h"
 
-static struct CUctx_st primary[FAKE_DEVICES];
+static CUcontext primaries[FAKE_DEVICES];
 static uint64_t next_ctx_id;
 
 /* --- start, versions, names ------------------------------------------------------------------- */
@@ -15,8 +15,14 @@ CUresult fake_do_cuInit(unsigned flags)
 		return CUDA_ERROR_DEINITIALIZED;
 	if (fake.forked)
 		return CUDA_ERROR_NOT_INITIALIZED;
-	if (!fake.initialized)
+	if (!fake.initialized) {
 		fake_init_process();
+		if (getenv("TMFAKE_SELF") != NULL) {
+			fake_unlock();
+			fake_look_at_self();
+			fake_lock();
+		}
+	}
 	return fake.devices > 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
@@ -160,9 +166,17 @@ CUresult fake_do_cuDeviceCanAccessPeer(int *can, CUdevice a, CUdevice b)
 
 bool fake_ctx_alive(CUcontext ctx)
 {
-	if (ctx >= primary && ctx < primary + FAKE_DEVICES)
-		return ctx->refs > 0;
-	return fake_is(ctx, FAKE_CTX);
+	return fake_is(ctx, FAKE_CTX) && (!ctx->primary || ctx->refs > 0);
+}
+
+/* A device's primary context keeps its handle through all its lives. */
+static CUcontext primary(CUdevice device)
+{
+	if (primaries[device] == NULL) {
+		primaries[device] = fake_object(FAKE_CTX, sizeof(struct CUctx_st));
+		primaries[device]->primary = true;
+	}
+	return primaries[device];
 }
 
 CUcontext fake_current(void)
@@ -300,12 +314,15 @@ static void release_memory(CUcontext ctx)
 	struct fake_range *range, *next;
 	for (range = fake_tree_from(&fake_ranges, 0); range != NULL; range = next) {
 		next = fake_tree_from(&fake_ranges, range->start + 1);
-		if (range->ctx != ctx || range->type == FAKE_ASYNC ||
-		    range->type == FAKE_GRAPH_MEMORY || range->type == FAKE_MAPPED)
+		if (range->ctx != ctx)
 			continue;
+		if (range->type == FAKE_ASYNC || range->type == FAKE_GRAPH_MEMORY) {
+			range->ctx = NULL;
+			continue;
+		}
 		if (range->type == FAKE_IPC)
 			fake_unmap_range(range);
-		else if (range->type == FAKE_DEVICE)
+		else if (range->type == FAKE_DEVICE || range->type == FAKE_ARRAY_MEMORY)
 			fake_memory_free(range);
 		else
 			fake_host_release(range);
@@ -376,22 +393,16 @@ CUresult fake_do_cuCtxDestroy(CUcontext ctx)
 	return fake_do_cuCtxDestroy_v2(ctx);
 }
 
-CUcontext fake_primary(CUdevice device)
-{
-	return &primary[device];
-}
-
 CUresult fake_do_cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice device)
 {
 	if (ctx == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!is_device(device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (primary[device].refs++ == 0) {
-		primary[device].primary = true;
-		start(&primary[device], device, primary[device].flags);
+	if (primary(device)->refs++ == 0) {
+		start(primary(device), device, primary(device)->flags);
 	}
-	*ctx = &primary[device];
+	*ctx = primary(device);
 	return CUDA_SUCCESS;
 }
 
@@ -399,11 +410,11 @@ CUresult fake_do_cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
 	if (!is_device(device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (primary[device].refs == 0)
+	if (primary(device)->refs == 0)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (primary[device].refs == 1)
-		stop(&primary[device]);
-	primary[device].refs--;
+	if (primary(device)->refs == 1)
+		stop(primary(device));
+	primary(device)->refs--;
 	return CUDA_SUCCESS;
 }
 
@@ -418,7 +429,7 @@ CUresult fake_do_cuDevicePrimaryCtxReset_v2(CUdevice device)
 	CUcontext ctx;
 	if (!is_device(device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	ctx = &primary[device];
+	ctx = primary(device);
 	if (ctx->refs == 0)
 		return CUDA_SUCCESS;
 	stop(ctx);
@@ -437,8 +448,8 @@ CUresult fake_do_cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, in
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!is_device(device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	*flags = primary[device].flags;
-	*active = primary[device].refs > 0;
+	*flags = primary(device)->flags;
+	*active = primary(device)->refs > 0;
 	return CUDA_SUCCESS;
 }
 
@@ -446,7 +457,7 @@ CUresult fake_do_cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
 {
 	if (!is_device(device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	primary[device].flags = flags;
+	primary(device)->flags = flags;
 	return CUDA_SUCCESS;
 }
 

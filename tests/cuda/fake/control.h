@@ -9,12 +9,13 @@
  *   TMFAKE_VERSION=N        what cuDriverGetVersion says, not above what the library was built as
  *   TMFAKE_SEED=0           not 0: durations and times vary, by this seed
  *   TMFAKE_FAIL=NAME:NTH:CODE,...   the NTH call from now (1 is the next) of an export fails
- *   TMFAKE_LATENCY=NAME:NS,...      what a call costs on the virtual clock
+ *   TMFAKE_LATENCY=NAME:NS,...      what a call costs on the virtual clock; *: every call
  *   TMFAKE_PEERS=1          0: devices can't reach each other's memory
  *   TMFAKE_ATTR=N:VALUE,... attributes of devices
  *   TMFAKE_VA=4T            addresses that the driver may give out
  *   TMFAKE_TRACE=FILE       every call with thread, name, result
  *   TMFAKE_STRICT=1         a call after exit or in a forked child is said on stderr
+ *   TMFAKE_SELF=1           cuInit asks dlsym for the driver's own functions, as some drivers do
  *
  * Time is virtual and per process. A call costs its latency; waiting moves the clock to the end of
  * what is waited for. Work takes effect when it ends, so memory that is used again too early is
@@ -24,6 +25,9 @@
 #define TM_TEST_FAKE_CONTROL_H
 
 #include "tests/cuda/cu.h"
+
+/* cuGetProcAddress_v2 as the driver has it, whatever is preloaded; no call is counted. */
+CUresult tmfake_lookup(const char *symbol, void **pfn, int version, uint64_t flags, int *status);
 
 /* The virtual clock in ns. */
 uint64_t tmfake_now(void);

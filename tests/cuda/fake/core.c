@@ -104,6 +104,8 @@ static void take_latency(const char *name, size_t length, long ns, long unused)
 	(void)unused;
 	if (id >= 0)
 		fake.cost[id] = (uint64_t)ns;
+	for (id = 0; length == 1 && *name == '*' && id < FAKE_IDS; id++)
+		fake.cost[id] = (uint64_t)ns;
 }
 
 static void take_override(const char *name, size_t length, long value, long unused)

@@ -5,6 +5,8 @@
  */
 #include "tests/cuda/fake/fake.h"
 
+#include <dlfcn.h>
+
 #define WRAP(name, suffix, per_thread, params, args)                                               \
 	FAKE_EXPORT CUresult name##suffix params;                                                  \
 	CUresult name##suffix params                                                               \
@@ -79,6 +81,38 @@ CUresult fake_do_cuGetProcAddress_v2(const char *symbol, void **pfn, int version
 				     int *status)
 {
 	return look_up(symbol, pfn, version, flags, status);
+}
+
+FAKE_EXPORT CUresult tmfake_lookup(const char *symbol, void **pfn, int version, uint64_t flags,
+				   int *status)
+{
+	CUresult rc;
+	fake_lock();
+	rc = look_up(symbol, pfn, version, flags, status);
+	fake_unlock();
+	return rc;
+}
+
+/*
+ * Some drivers look for their own functions while they start. What they get must be theirs, or at
+ * least lead to them; asking must not come back here.
+ */
+void fake_look_at_self(void)
+{
+	void *self = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+	void *init, *version, *handles[3] = {NULL, self, RTLD_DEFAULT};
+	int i, number = 0;
+	for (i = 0; i < 3; i++) {
+		init = dlsym(handles[i], "cuInit");
+		version = dlsym(handles[i], "cuDriverGetVersion");
+		if (init == NULL || version == NULL)
+			continue;
+		((CUresult(*)(int *))version)(&number);
+		if (number != fake.version)
+			fake_misused("found another driver", "cuInit");
+	}
+	if (self != NULL)
+		dlclose(self);
 }
 
 /* Private tables are no part of the interface; there are none here. */

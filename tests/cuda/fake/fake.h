@@ -130,6 +130,7 @@ enum fake_type {
 	FAKE_GRAPH_MEMORY,
 	FAKE_MAPPED,
 	FAKE_IPC,
+	FAKE_ARRAY_MEMORY, /* has no address for the program */
 	FAKE_RESERVED
 };
 
@@ -190,6 +191,7 @@ void fake_misused(const char *what, const char *name);
 uint64_t fake_random(uint64_t below);
 int fake_attribute_override(int attribute, int value);
 void fake_init_process(void);
+void fake_look_at_self(void); /* entry.c */
 
 /* --- space.c: handles, address ranges --------------------------------------------------------- */
 
@@ -280,7 +282,6 @@ void fake_drop_ctx_ops(CUcontext ctx);
 
 CUcontext fake_current(void);
 bool fake_current_dead(void);
-CUcontext fake_primary(CUdevice device);
 bool fake_ctx_alive(CUcontext ctx);
 
 /* --- capture.c -------------------------------------------------------------------------------- */
@@ -289,7 +290,8 @@ bool fake_ctx_alive(CUcontext ctx);
 CUresult fake_unsafe(void);
 /* One that waits for a whole context: forbidden while one of its streams captures. */
 CUresult fake_unsafe_ctx(CUcontext ctx);
-bool fake_capturing(void);
+/* Does a stream record into this graph? */
+bool fake_recording(CUgraph graph);
 CUresult fake_capture_op(CUstream stream, const struct fake_op *op, uint64_t ns);
 CUresult fake_capture_alloc(CUstream stream, CUdeviceptr *pointer, size_t bytes);
 CUresult fake_capture_free(CUstream stream, CUdeviceptr pointer);

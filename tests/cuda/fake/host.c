@@ -295,7 +295,7 @@ static CUresult new_array(CUarray *ret_array, const CUDA_ARRAY3D_DESCRIPTOR *d,
 	range = fake_memory_new(ctx->device, ctx,
 				d->Width * element * (d->Height ? d->Height : 1) *
 					(d->Depth ? d->Depth : 1),
-				FAKE_DEVICE, &rc);
+				FAKE_ARRAY_MEMORY, &rc);
 	if (range == NULL)
 		return rc;
 	*ret_array = fake_object(magic, sizeof(**ret_array));

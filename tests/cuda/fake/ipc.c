@@ -99,15 +99,12 @@ struct fake_physical *fake_token_open(int pid, int token, size_t *bytes, size_t 
 	return p;
 }
 
-/* An address anywhere in an allocation gives the handle of the whole. */
-CUresult fake_do_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
+/* What another process needs to reach this allocation: 64 bytes. */
+static CUresult describe(void *to, struct fake_range *range)
 {
-	struct fake_range *range = fake_find(pointer);
 	struct handle h = {.pid = getpid()};
 	size_t count, offset;
 	uint32_t *pages;
-	if (handle == NULL || range == NULL || range->type != FAKE_DEVICE)
-		return CUDA_ERROR_INVALID_VALUE;
 	if (range->token == 0) {
 		count = (range->bytes + FAKE_PAGE - 1) / FAKE_PAGE;
 		pages = calloc(count, sizeof(*pages));
@@ -125,20 +122,37 @@ CUresult fake_do_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
 	memcpy(h.magic, handle_magic, sizeof(h.magic));
 	h.token = range->token;
 	h.id = range->id;
-	memset(handle, 0, sizeof(*handle));
-	memcpy(handle, &h, sizeof(h));
+	memset(to, 0, 64);
+	memcpy(to, &h, sizeof(h));
 	return CUDA_SUCCESS;
 }
 
-CUresult fake_do_cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned flags)
+/* An address anywhere in an allocation gives the handle of the whole. */
+CUresult fake_do_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
+{
+	struct fake_range *range = fake_find(pointer);
+	if (handle == NULL || range == NULL || range->type != FAKE_DEVICE)
+		return CUDA_ERROR_INVALID_VALUE;
+	return describe(handle, range);
+}
+
+CUresult fake_do_cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr pointer)
+{
+	struct fake_range *range = fake_find(pointer);
+	if (data == NULL || range == NULL || range->type != FAKE_ASYNC)
+		return CUDA_ERROR_INVALID_VALUE;
+	return describe(data, range);
+}
+
+static CUresult open_described(CUdeviceptr *pointer, const void *from)
 {
 	struct handle h;
 	struct fake_physical *p;
 	struct fake_range *range;
 	size_t bytes, offset;
 	CUdeviceptr base;
-	memcpy(&h, &handle, sizeof(h));
-	if (pointer == NULL || flags > 1 || memcmp(h.magic, handle_magic, sizeof(h.magic)) != 0)
+	memcpy(&h, from, sizeof(h));
+	if (memcmp(h.magic, handle_magic, sizeof(h.magic)) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (h.pid == getpid())
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -159,6 +173,20 @@ CUresult fake_do_cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle hand
 	fake_tree_add(&fake_ranges, range);
 	*pointer = range->start;
 	return CUDA_SUCCESS;
+}
+
+CUresult fake_do_cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned flags)
+{
+	return pointer == NULL || flags > 1 ? CUDA_ERROR_INVALID_VALUE
+					    : open_described(pointer, &handle);
+}
+
+CUresult fake_do_cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool,
+					CUmemPoolPtrExportData *data)
+{
+	return pointer == NULL || data == NULL || !fake_is(pool, FAKE_POOL)
+		       ? CUDA_ERROR_INVALID_VALUE
+		       : open_described(pointer, data);
 }
 
 CUresult fake_do_cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned flags)

@@ -261,7 +261,7 @@ static struct fake_range *large_new(CUdevice i, size_t bytes, CUresult *rc)
 	size_t pages = (bytes + FAKE_PAGE - 1) / FAKE_PAGE, n;
 	CUdeviceptr start;
 	*rc = CUDA_ERROR_OUT_OF_MEMORY;
-	if (pages > d->pages - d->used)
+	if (bytes > fake.capacity || pages > d->pages - d->used)
 		return NULL;
 	start = fake_va_take(&fake_device_va, bytes, 0);
 	if (start == 0)

@@ -143,7 +143,7 @@ struct fake_range *fake_tree_from(const struct fake_tree *tree, CUdeviceptr at)
 struct fake_range *fake_find(CUdeviceptr at)
 {
 	struct fake_range *range = fake_tree_find(&fake_ranges, at);
-	return range == NULL || range->idle ? NULL : range;
+	return range == NULL || range->idle || range->type == FAKE_ARRAY_MEMORY ? NULL : range;
 }
 
 struct fake_range *fake_range_new(enum fake_type type, CUdeviceptr start, size_t bytes)

@@ -381,6 +381,8 @@ CUresult fake_do_cuStreamWaitEvent(CUstream given, CUevent event, unsigned flags
 	(void)flags;
 	if (s == NULL || !fake_is(event, FAKE_EVENT))
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (event->captured != NULL && !fake_recording(event->captured))
+		return CUDA_ERROR_CAPTURED_EVENT;
 	if (event->captured != NULL && s->capture == CU_STREAM_CAPTURE_STATUS_NONE) {
 		/* A stream joins the capture by waiting for one of its events. */
 		s->capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;

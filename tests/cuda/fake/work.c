@@ -18,6 +18,7 @@ static bool allowed(CUcontext ctx, const struct fake_range *range, bool write)
 	case FAKE_ASYNC:
 	case FAKE_GRAPH_MEMORY: return range->device == ctx->device || (range->readers & bit);
 	case FAKE_MAPPED: return ((write ? range->writers : range->readers) & bit) != 0;
+	case FAKE_ARRAY_MEMORY:
 	case FAKE_RESERVED: return false;
 	default: return true;
 	}
@@ -45,6 +46,14 @@ bool fake_may_use(CUcontext ctx, CUdeviceptr at, size_t bytes, bool write)
 static bool in_device_window(CUdeviceptr at)
 {
 	return at >= FAKE_DEVICE_BASE && at - FAKE_DEVICE_BASE < fake.va_bytes;
+}
+
+/* Did the driver give this address out, as device or as host memory? */
+static bool given_out(CUdeviceptr at)
+{
+	CUdeviceptr host_end =
+		FAKE_HOST_BASE + ((uint64_t)fake_host_va.units << fake_host_va.shift);
+	return in_device_window(at) || (at >= FAKE_HOST_BASE && at < host_end);
 }
 
 char *fake_where(CUdeviceptr at, size_t *run)
@@ -101,9 +110,9 @@ void fake_perform(struct fake_op *op)
 		return;
 	}
 	if (op->access)
-		ok = (!in_device_window(op->to) && op->kind == FAKE_OP_COPY) ||
+		ok = (!given_out(op->to) && op->kind == FAKE_OP_COPY) ||
 		     fake_may_use(op->ctx, op->to, op->bytes, true);
-	if (op->access && op->kind == FAKE_OP_COPY && in_device_window(op->from))
+	if (op->access && op->kind == FAKE_OP_COPY && given_out(op->from))
 		ok = ok && fake_may_use(op->ctx, op->from, op->bytes, false);
 	if (!ok) {
 		op->ctx->broken = CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -144,10 +153,27 @@ static uint64_t copy_ns(size_t bytes)
 	return 2000 + bytes / 20;
 }
 
+/* Addresses that the driver gave out must be live to their end; others are the program's own. */
 static bool known(CUdeviceptr at, size_t bytes)
 {
-	return !in_device_window(at) ? at != 0
-				     : fake_find(at) != NULL && fake_find(at + bytes - 1) != NULL;
+	if (at + bytes < at)
+		return false;
+	if (!given_out(at))
+		return at >= 0x10000;
+	while (bytes > 0) {
+		struct fake_range *range = fake_find(at);
+		size_t left;
+		if (range == NULL)
+			return false;
+		left = range->bytes - (size_t)(at - range->start);
+		if (left >= bytes)
+			return true;
+		if (range->type != FAKE_MAPPED)
+			return false;
+		at += left;
+		bytes -= left;
+	}
+	return true;
 }
 
 static CUresult submit_copy(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t bytes)

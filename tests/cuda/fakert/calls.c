@@ -41,6 +41,21 @@ RT_EXPORT cudaError_t cudaMallocPitch(void **pointer, size_t *pitch, size_t widt
 	return rt_end(device_pointer(rc, pointer, at));
 }
 
+RT_EXPORT cudaError_t cudaMalloc3D(struct cudaPitchedPtr *pointer, struct cudaExtent extent)
+{
+	CUdeviceptr at = 0;
+	int rc = pointer == NULL ? cudaErrorInvalidValue : rt_begin();
+	if (rc == CUDA_SUCCESS)
+		rc = rt.cuMemAllocPitch_v2(&at, &pointer->pitch, extent.width,
+					   extent.height * extent.depth, 4);
+	if (rc != CUDA_SUCCESS)
+		return rt_end(rc);
+	pointer->ptr = (void *)(uintptr_t)at;
+	pointer->xsize = extent.width;
+	pointer->ysize = extent.height;
+	return cudaSuccess;
+}
+
 RT_EXPORT cudaError_t cudaMallocManaged(void **pointer, size_t bytes, unsigned flags)
 {
 	CUdeviceptr at = 0;
@@ -60,6 +75,11 @@ RT_EXPORT cudaError_t cudaHostAlloc(void **pointer, size_t bytes, unsigned flags
 	CALL(rt.cuMemHostAlloc(pointer, bytes, flags));
 }
 
+static int format_of(const struct cudaChannelFormatDesc *desc)
+{
+	return desc->x == 32 ? 0x20 : desc->x == 16 ? 2 : 1;
+}
+
 RT_EXPORT cudaError_t cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc,
 				      size_t width, size_t height, unsigned flags)
 {
@@ -67,8 +87,36 @@ RT_EXPORT cudaError_t cudaMallocArray(cudaArray_t *array, const struct cudaChann
 	(void)flags;
 	if (desc == NULL)
 		return rt_end(cudaErrorInvalidValue);
-	d.Format = desc->x == 32 ? 0x20 : desc->x == 16 ? 2 : 1;
+	d.Format = format_of(desc);
 	CALL(rt.cuArrayCreate_v2(array, &d));
+}
+
+RT_EXPORT cudaError_t cudaMalloc3DArray(cudaArray_t *array,
+					const struct cudaChannelFormatDesc *desc,
+					struct cudaExtent extent, unsigned flags)
+{
+	CUDA_ARRAY3D_DESCRIPTOR d = {extent.width, extent.height, extent.depth, 1, 1, flags};
+	if (desc == NULL)
+		return rt_end(cudaErrorInvalidValue);
+	d.Format = format_of(desc);
+	CALL(rt.cuArray3DCreate_v2(array, &d));
+}
+
+RT_EXPORT cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t *array,
+					       const struct cudaChannelFormatDesc *desc,
+					       struct cudaExtent extent, unsigned levels,
+					       unsigned flags)
+{
+	CUDA_ARRAY3D_DESCRIPTOR d = {extent.width, extent.height, extent.depth, 1, 1, flags};
+	if (desc == NULL)
+		return rt_end(cudaErrorInvalidValue);
+	d.Format = format_of(desc);
+	CALL(rt.cuMipmappedArrayCreate(array, &d, levels));
+}
+
+RT_EXPORT cudaError_t cudaFreeMipmappedArray(cudaMipmappedArray_t array)
+{
+	CALL(rt.cuMipmappedArrayDestroy(array));
 }
 
 RT_EXPORT cudaError_t cudaFreeArray(cudaArray_t array)
@@ -126,6 +174,16 @@ RT_EXPORT cudaError_t cudaMallocFromPoolAsync(void **pointer, size_t bytes, cuda
 	int rc = pointer == NULL ? cudaErrorInvalidValue : rt_begin();
 	if (rc == CUDA_SUCCESS)
 		rc = rt.cuMemAllocFromPoolAsync(&at, bytes, pool, stream);
+	return rt_end(device_pointer(rc, pointer, at));
+}
+
+RT_EXPORT cudaError_t cudaMallocFromPoolAsync_ptsz(void **pointer, size_t bytes, cudaMemPool_t pool,
+						   cudaStream_t stream)
+{
+	CUdeviceptr at = 0;
+	int rc = pointer == NULL ? cudaErrorInvalidValue : rt_begin();
+	if (rc == CUDA_SUCCESS)
+		rc = rt.cuMemAllocFromPoolAsync_own(&at, bytes, pool, stream);
 	return rt_end(device_pointer(rc, pointer, at));
 }
 

@@ -52,6 +52,17 @@ struct cudaChannelFormatDesc {
 	int f;
 };
 
+struct cudaPitchedPtr {
+	void *ptr;
+	size_t pitch, xsize, ysize;
+};
+
+struct cudaExtent {
+	size_t width, height, depth;
+};
+
+typedef CUmipmappedArray cudaMipmappedArray_t;
+
 cudaError_t cudaRuntimeGetVersion(int *version);
 cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaGetLastError(void);
@@ -81,6 +92,15 @@ cudaError_t cudaMallocAsync(void **pointer, size_t bytes, cudaStream_t stream);
 cudaError_t cudaMallocAsync_ptsz(void **pointer, size_t bytes, cudaStream_t stream);
 cudaError_t cudaMallocFromPoolAsync(void **pointer, size_t bytes, cudaMemPool_t pool,
 				    cudaStream_t stream);
+cudaError_t cudaMallocFromPoolAsync_ptsz(void **pointer, size_t bytes, cudaMemPool_t pool,
+					 cudaStream_t stream);
+cudaError_t cudaMalloc3D(struct cudaPitchedPtr *pointer, struct cudaExtent extent);
+cudaError_t cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc,
+			      struct cudaExtent extent, unsigned flags);
+cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t *array,
+				     const struct cudaChannelFormatDesc *desc,
+				     struct cudaExtent extent, unsigned levels, unsigned flags);
+cudaError_t cudaFreeMipmappedArray(cudaMipmappedArray_t array);
 cudaError_t cudaFree(void *pointer);
 cudaError_t cudaFreeHost(void *pointer);
 cudaError_t cudaFreeArray(cudaArray_t array);
