@@ -29,7 +29,9 @@ struct tm_context *tm_context_at(uint16_t index)
 
 static uint16_t add(tm_cu_context handle, unsigned i)
 {
-	contexts[i] = (struct tm_context){.handle = handle, .device = -1, .open = 1};
+	contexts[i].handle = handle;
+	contexts[i].open = 1;
+	contexts[i].device = -1;
 	/* Of the current context: that is the one asked about, but for callers who know it already. */
 	if (tm_context_current() == handle && tm_driver.cuCtxGetDevice != NULL &&
 	    tm_driver.cuCtxGetDevice(&contexts[i].device) != TM_CU_SUCCESS)
@@ -67,7 +69,8 @@ uint16_t tm_context_known(tm_cu_context handle)
 void tm_context_forget(uint16_t index)
 {
 	if (index != 0)
-		contexts[index] = (struct tm_context){.device = -1, .open = 1};
+		contexts[index] = (struct tm_context){
+			.device = -1, .open = 1, .life = contexts[index].life + 1};
 }
 
 uint16_t tm_context_next_of(tm_cu_device device, uint16_t after)
@@ -156,9 +159,26 @@ uint32_t tm_context_stamp(struct tm_context *c, uint32_t now_ms, bool by_event)
 	return epoch;
 }
 
+static tm_cu_result wait_for(tm_cu_context handle)
+{
+	tm_cu_context popped;
+	tm_cu_result rc;
+	if (tm_context_current() == handle)
+		return tm_driver.cuCtxSynchronize();
+	if (tm_driver.cuCtxPushCurrent_v2 == NULL || tm_driver.cuCtxPopCurrent_v2 == NULL)
+		return TM_CU_NOT_SUPPORTED;
+	rc = tm_driver.cuCtxPushCurrent_v2(handle);
+	if (rc != TM_CU_SUCCESS)
+		return rc;
+	rc = tm_driver.cuCtxSynchronize();
+	tm_driver.cuCtxPopCurrent_v2(&popped);
+	return rc;
+}
+
 tm_cu_result tm_context_synchronise(uint16_t index)
 {
 	struct tm_context *c = &contexts[index];
+	tm_cu_context handle;
 	uint32_t covered;
 	tm_cu_result rc;
 	if (tm_driver.cuCtxSynchronize == NULL)
@@ -169,12 +189,13 @@ tm_cu_result tm_context_synchronise(uint16_t index)
 		c->open++;
 	c->frees = 0;
 	covered = c->open - 1;
+	handle = c->handle;
 	tm_hooks_unlock();
-	rc = tm_driver.cuCtxSynchronize();
+	rc = wait_for(handle);
 	if (rc != TM_CU_SUCCESS)
 		return rc;
 	tm_hooks_lock();
-	if ((int32_t)(covered - c->done) > 0)
+	if (c->handle == handle && (int32_t)(covered - c->done) > 0)
 		c->done = covered;
 	tm_hooks_unlock();
 	return rc;

@@ -25,6 +25,7 @@ struct tm_context {
 	tm_cu_device device;    /* -1: unknown */
 	bool primary;           /* the device's, as cuDevicePrimaryCtxRetain gave it */
 	struct tm_pools *pools; /* NULL: none yet */
+	uint32_t life;          /* another number when the slot was used for another context */
 	/* Epochs [lock]. */
 	uint32_t open; /* frees are stamped with it; starts at 1 */
 	uint32_t done; /* epochs up to here are over */
@@ -66,7 +67,7 @@ void tm_context_settle(struct tm_context *c);
 bool tm_context_record(struct tm_context *c);
 
 /*
- * Everything that was freed before the call is over: waits for the context, which must be current. No
+ * Everything that was freed before the call is over: waits for the context, current or not. No
  * lock may be held. The driver's answer.
  */
 tm_cu_result tm_context_synchronise(uint16_t index);

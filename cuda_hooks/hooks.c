@@ -47,7 +47,7 @@ void tm_hooks_fork_child(void)
 
 bool tm_hooks_pools(void)
 {
-	return tm_root.options.cuda == TM_CUDA_POOL;
+	return tm_root.options.cuda == TM_CUDA_POOL && tm_root.options.mode == TM_MODE_ON;
 }
 
 static bool is_dead(void)

@@ -6,8 +6,9 @@
  * cuInit (CUDA does not work there), or a call that the driver makes inside another one.
  *
  * Threads: any that may call CUDA; never signal handlers, which may not. One lock, tm_hooks_lock, guards
- * every record of cuda_hooks. It is not held while a call of the driver may wait or call back: only
- * cuEventQuery, cuCtxGetCurrent and cuCtxGetDevice run under it.
+ * every record of cuda_hooks. It is not held while a call of the driver may wait for the device or call
+ * back. Questions (cuEventQuery, cuCtxGet..., cuMemGetInfo, cuDeviceGet...), cuCtxRecordEvent and the
+ * virtual-memory calls run under it.
  */
 #ifndef TM_CUDA_HOOKS_H
 #define TM_CUDA_HOOKS_H

@@ -16,11 +16,21 @@ libtiermalloc_so_SOURCES += \
 	%reldir%/note.c \
 	%reldir%/note.h \
 	%reldir%/other_mem.c \
+	%reldir%/pools.c \
+	%reldir%/pools.h \
 	%reldir%/runtime.c
 # The rest can be tested without a driver.
 libtmcore_a_SOURCES += \
 	%reldir%/memory.c \
 	%reldir%/memory.h \
+	%reldir%/pool_cache.c \
+	%reldir%/pool_cache.h \
+	%reldir%/pool_slab.c \
+	%reldir%/pool_slab.h \
+	%reldir%/pool_vmm.c \
+	%reldir%/pool_vmm.h \
+	%reldir%/sites.c \
+	%reldir%/sites.h \
 	%reldir%/track.c \
 	%reldir%/track.h
 if HAVE_CUDA_HEADERS

@@ -7,6 +7,7 @@
 
 #include "cuda_hooks/driver.h"
 #include "cuda_hooks/hooks.h"
+#include "cuda_hooks/pools.h"
 #include "cuda_hooks/track.h"
 #include "shim/boot.h"
 
@@ -33,6 +34,28 @@ static void add_device(struct tm_fmt_out *out, unsigned device)
 	}
 }
 
+static void add_bytes(struct tm_fmt_out *out, const char *name, uint64_t bytes, const char *meaning)
+{
+	char text[24];
+	if (bytes == 0)
+		return;
+	tm_fmt_bytes(text, sizeof(text), bytes);
+	tm_fmt_add(out, "  %-18s%12s  %s\n", name, text, meaning);
+}
+
+static void add_pools(struct tm_fmt_out *out)
+{
+	struct tm_pools_totals t;
+	tm_pools_totals(&t);
+	if (t.hits + t.misses == 0)
+		return;
+	tm_fmt_add(out, "  %-18s%12zu  of %zu device requests\n", "CUDA pool hits", (size_t)t.hits,
+		   (size_t)(t.hits + t.misses));
+	add_bytes(out, "CUDA kept", t.idle_bytes, "device memory, free for reuse");
+	add_bytes(out, "CUDA host kept", t.host_idle_bytes, "pinned memory, free for reuse");
+	add_bytes(out, "CUDA slabs", t.slab_bytes, "of the driver, cut into blocks");
+}
+
 static void report(struct tm_fmt_out *out)
 {
 	struct tm_driver_counts counts;
@@ -43,6 +66,7 @@ static void report(struct tm_fmt_out *out)
 		for (device = 0; device < tm_track_devices(); device++)
 			add_device(out, device);
 	}
+	add_pools(out);
 	if (counts.other_driver != 0)
 		tm_fmt_add(out, "  %-18s%12zu  %s\n", "CUDA bypassed", (size_t)counts.other_driver,
 			   "lookups in a second driver: not seen");

@@ -176,7 +176,7 @@ struct walk {
 	uintptr_t after; /* address whose object must come first; 0: no condition */
 	uintptr_t found;
 	struct tm_elf_object object;
-	enum { FROM_START, BEHIND_CALLER, BUT_OURS, CONTAINING, NAMED } rule;
+	enum { FROM_START, BEHIND_CALLER, BUT_OURS, CONTAINING, NAMED, NAMED_LIKE } rule;
 };
 
 static bool contains(const struct dl_phdr_info *info, uintptr_t address)
@@ -213,9 +213,16 @@ static const char *text_of(const struct tm_elf_object *object, ElfW(Sxword) tag,
 	return NULL;
 }
 
-static bool same_name(const char *a, const char *b)
+/* The whole name, or its beginning alone. */
+static bool has_name(const char *soname, const char *name, int like)
 {
-	return a != NULL && same(a, b);
+	if (soname == NULL || !like)
+		return soname != NULL && same(soname, name);
+	while (*name != '\0' && *soname == *name) {
+		soname++;
+		name++;
+	}
+	return *name == '\0';
 }
 
 static int visit(struct dl_phdr_info *info, size_t bytes, void *arg)
@@ -223,12 +230,12 @@ static int visit(struct dl_phdr_info *info, size_t bytes, void *arg)
 	struct walk *w = arg;
 	struct tm_elf_object object = {info->dlpi_addr, dynamic_of(info)};
 	(void)bytes;
-	if (w->rule == CONTAINING || w->rule == NAMED) {
+	if (w->rule >= CONTAINING) {
 		if (object.dynamic == NULL)
 			return 0;
-		w->found = w->rule == CONTAINING
-				   ? contains(info, w->after)
-				   : same_name(text_of(&object, DT_SONAME, 0), w->name);
+		w->found = w->rule == CONTAINING ? contains(info, w->after)
+						 : has_name(text_of(&object, DT_SONAME, 0), w->name,
+							    w->rule == NAMED_LIKE);
 		w->object = object;
 		return w->found != 0;
 	}
@@ -356,6 +363,20 @@ bool tm_elf_named(const char *soname, struct tm_elf_object *ret_object)
 	if (w.found != 0)
 		*ret_object = w.object;
 	return w.found != 0;
+}
+
+bool tm_elf_named_like(const char *prefix, struct tm_elf_object *ret_object)
+{
+	struct walk w = {.name = prefix, .rule = NAMED_LIKE};
+	each_object(&w);
+	if (w.found != 0)
+		*ret_object = w.object;
+	return w.found != 0;
+}
+
+const char *tm_elf_soname(const struct tm_elf_object *object)
+{
+	return text_of(object, DT_SONAME, 0);
 }
 
 const char *tm_elf_needed(const struct tm_elf_object *object, unsigned n)

@@ -67,6 +67,10 @@ uintptr_t tm_elf_anywhere(const char *name, struct tm_elf_object *ret_object);
  */
 bool tm_elf_containing(uintptr_t address, struct tm_elf_object *ret_object);
 bool tm_elf_named(const char *soname, struct tm_elf_object *ret_object);
+bool tm_elf_named_like(const char *prefix, struct tm_elf_object *ret_object);
+
+/* NULL: it has none, as programs do. Lives as the object does. */
+const char *tm_elf_soname(const struct tm_elf_object *object);
 
 /* The n-th library that an object needs (DT_NEEDED), NULL behind the last. Lives as the object does. */
 const char *tm_elf_needed(const struct tm_elf_object *object, unsigned n);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pool_cache: back end A, whole allocations of the driver, kept when they are freed and given out
+ * again for the very same size. What the driver says about such a block stays exact. Pure; the caller
+ * holds the lock, owns the records and calls the driver.
+ */
+#ifndef TM_CUDA_POOL_CACHE_H
+#define TM_CUDA_POOL_CACHE_H
+
+#include "shim/base/attrs.h"
+#include "shim/base/list.h"
+
+#define TM_POOL_CACHE_BINS 128u
+
+struct tm_pool_whole {
+	struct tm_list_node lru;
+	struct tm_pool_whole *next; /* of the same bin */
+	uint64_t at;
+	uint64_t bytes;
+	uint32_t kind;  /* blocks of different kinds are never exchanged: flags of host memory */
+	uint32_t epoch; /* of its free, see context.h */
+};
+
+struct tm_pool_cache {
+	struct tm_list lru; /* oldest first */
+	struct tm_pool_whole *bin[TM_POOL_CACHE_BINS];
+	uint64_t idle_bytes;
+	uint64_t idle_blocks;
+};
+
+/*
+ * A block of this size (or up to `slack` larger) and kind whose epoch is at most `done`; NULL: none.
+ * ret_waiting, if not NULL: there is one, but the device may still be using it.
+ */
+struct tm_pool_whole *tm_pool_cache_take(struct tm_pool_cache *cache, uint64_t bytes,
+					 uint64_t slack, uint32_t kind, uint32_t done,
+					 bool *ret_waiting);
+void tm_pool_cache_give(struct tm_pool_cache *cache, struct tm_pool_whole *whole);
+
+/* The one that waits longest leaves the pool; NULL: it is empty. */
+struct tm_pool_whole *tm_pool_cache_evict(struct tm_pool_cache *cache);
+
+/* Whether an idle block begins there. Walks. */
+bool tm_pool_cache_holds(const struct tm_pool_cache *cache, uint64_t at);
+
+/* 0 or the source line of the invariant that does not hold. */
+int tm_pool_cache_check(const struct tm_pool_cache *cache);
+
+#endif

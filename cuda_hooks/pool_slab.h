@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pool_slab: back end B, large allocations of the driver that are cut into blocks: best fit, neighbours
+ * are joined when they are free. Pure; the caller holds the lock and gets slabs from the driver.
+ * Device memory is not touched: what is known of it stands in records of ours.
+ */
+#ifndef TM_CUDA_POOL_SLAB_H
+#define TM_CUDA_POOL_SLAB_H
+
+#include "shim/base/attrs.h"
+#include "shim/base/list.h"
+
+/* The driver aligns to that, too. */
+#define TM_POOL_SLAB_GRAIN 512u
+#define TM_POOL_SLAB_BINS 512u
+
+enum tm_chunk_state { TM_CHUNK_FREE, TM_CHUNK_LIVE, TM_CHUNK_WAITING };
+
+struct tm_slab;
+
+/* A piece of a slab; neighbours by address. */
+struct tm_chunk {
+	struct tm_list_node node; /* of a bin, or of those that wait for the device */
+	struct tm_chunk *below, *above;
+	struct tm_slab *slab;
+	uint64_t at, bytes;
+	uint32_t epoch;
+	uint32_t state;
+};
+
+struct tm_slab {
+	struct tm_list_node node;
+	uint64_t at, bytes;
+	uint64_t live_bytes; /* waiting ones included */
+	struct tm_chunk *lowest;
+};
+
+struct tm_pool_slab {
+	struct tm_list slabs;
+	struct tm_list bin[TM_POOL_SLAB_BINS];
+	uint64_t has[TM_POOL_SLAB_BINS / 64];
+	struct tm_list waiting; /* in the order of their epochs */
+	uint64_t slab_bytes;    /* all slabs */
+	uint64_t live_bytes;    /* of these handed out */
+	uint64_t wait_bytes;
+};
+
+/* NULL: no room. */
+struct tm_chunk *tm_pool_slab_take(struct tm_pool_slab *pool, uint64_t bytes);
+void tm_pool_slab_give(struct tm_pool_slab *pool, struct tm_chunk *chunk, uint32_t epoch);
+
+/* Whatever was freed in epochs up to `done` becomes room. */
+void tm_pool_slab_settle(struct tm_pool_slab *pool, uint32_t done);
+
+/* False: no memory for records. */
+bool tm_pool_slab_add(struct tm_pool_slab *pool, uint64_t at, uint64_t bytes);
+
+/* A slab nobody uses leaves the pool, the smallest first. 0: there is none. */
+uint64_t tm_pool_slab_remove_empty(struct tm_pool_slab *pool, uint64_t *ret_bytes);
+uint64_t tm_pool_slab_empty_bytes(const struct tm_pool_slab *pool);
+
+/* The slab that holds an address, or NULL. */
+struct tm_slab *tm_pool_slab_around(const struct tm_pool_slab *pool, uint64_t address);
+
+/* All records go; the memory is the caller's. */
+void tm_pool_slab_clear(struct tm_pool_slab *pool);
+
+/* 0 or the source line of the invariant that does not hold. */
+int tm_pool_slab_check(const struct tm_pool_slab *pool);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pool_vmm: back end C, equal chunks of physical memory, mapped side by side into addresses made for one
+ * block. A freed block keeps its mapping for the next of its length; for another length it is taken
+ * apart: its chunks are mapped elsewhere, its addresses go back to the driver and are never mapped
+ * again by us, because a network card may have learned what lay there.
+ *
+ * The driver is called through a table, so that tests can stand in for it; under the caller's lock.
+ */
+#ifndef TM_CUDA_POOL_VMM_H
+#define TM_CUDA_POOL_VMM_H
+
+#include "shim/base/attrs.h"
+#include "shim/base/list.h"
+
+/* Each returns 0 or the driver's error. */
+struct tm_pool_vmm_ops {
+	int (*create)(void *context, uint64_t bytes, uint64_t *ret_handle);
+	int (*release)(void *context, uint64_t handle);
+	int (*reserve)(void *context, uint64_t bytes, uint64_t *ret_at);
+	int (*unreserve)(void *context, uint64_t at, uint64_t bytes);
+	int (*map)(void *context, uint64_t at, uint64_t bytes, uint64_t handle);
+	int (*unmap)(void *context, uint64_t at, uint64_t bytes);
+	int (*grant)(void *context, uint64_t at, uint64_t bytes); /* access for everybody who may */
+};
+
+struct tm_range {
+	struct tm_list_node node; /* idle: oldest first; else the live ones */
+	uint64_t at;
+	uint32_t chunks;
+	uint32_t epoch;
+	bool live;
+	uint64_t handle[];
+};
+
+struct tm_pool_vmm {
+	const struct tm_pool_vmm_ops *ops;
+	void *context; /* for ops */
+	uint64_t chunk_bytes;
+	struct tm_list idle, live;
+	uint64_t *stock; /* handles that are mapped nowhere */
+	uint32_t stock_count, stock_room;
+	uint64_t idle_chunks; /* mapped in idle ranges */
+	uint64_t live_chunks;
+	uint64_t created; /* counters */
+	uint64_t hits, stitched;
+};
+
+/* 0, or what the driver said of the last thing that could not be had. ret_range is live. */
+int tm_pool_vmm_take(struct tm_pool_vmm *pool, uint64_t bytes, uint32_t done,
+		     struct tm_range **ret_range);
+void tm_pool_vmm_give(struct tm_pool_vmm *pool, struct tm_range *range, uint32_t epoch);
+
+/* Gives chunks back until at most that much is idle. Bytes given back. */
+uint64_t tm_pool_vmm_trim(struct tm_pool_vmm *pool, uint64_t keep_bytes, uint32_t done);
+
+uint64_t tm_pool_vmm_idle_bytes(const struct tm_pool_vmm *pool);
+uint64_t tm_pool_vmm_live_bytes(const struct tm_pool_vmm *pool);
+
+/* Access was granted to another device, or taken away: all mappings are brought up to date. */
+void tm_pool_vmm_grant_all(struct tm_pool_vmm *pool);
+
+/* Whether an address lies in an idle range. Walks. */
+bool tm_pool_vmm_holds(const struct tm_pool_vmm *pool, uint64_t address);
+
+/* Everything goes back, live ranges too. */
+void tm_pool_vmm_clear(struct tm_pool_vmm *pool);
+
+int tm_pool_vmm_check(const struct tm_pool_vmm *pool);
+
+#endif

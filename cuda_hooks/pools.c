@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+#include "cuda_hooks/pools.h"
+
+#include <stdatomic.h>
+
+#include "cuda_hooks/driver.h"
+#include "cuda_hooks/memory.h"
+#include "cuda_hooks/track.h"
+#include "shim/base/bits.h"
+#include "shim/boot.h"
+#include "shim/elf.h"
+#include "shim/os/clock.h"
+
+#define MIB ((uint64_t)1 << 20)
+#define CHUNK_BYTES (2 * MIB)
+#define SLAB_MOST (256 * MIB)
+#define SLAB_LEAST (32 * MIB)
+#define VMM_LEAST MIB /* smaller blocks would waste half a chunk and more */
+#define LOOK_MS 100u
+
+/* [lock] What is known of a device. */
+static struct device {
+	bool known;
+	bool vmm;
+	uint32_t reach; /* bit n: device n may use its memory */
+	uint32_t looked_ms;
+	uint64_t total,
+		available; /* bytes; available: when it was looked at, and our own calls since */
+	tm_cu_prop prop;   /* of chunks */
+} devices[TM_TRACK_DEVICES];
+
+static _Atomic uint32_t shared; /* 1: a handle was made for another process */
+
+static struct device *device_of(uint16_t context)
+{
+	tm_cu_device d = tm_context_at(context)->device;
+	return &devices[d < 0 || d >= (int)TM_TRACK_DEVICES ? TM_TRACK_DEVICES - 1 : (unsigned)d];
+}
+
+/* --- devices -------------------------------------------------------------------------------------- */
+
+static bool attribute(tm_cu_device device, tm_cu_device_attribute which)
+{
+	int value = 0;
+	return tm_driver.cuDeviceGetAttribute != NULL &&
+	       tm_driver.cuDeviceGetAttribute(&value, which, device) == TM_CU_SUCCESS && value != 0;
+}
+
+static bool has_vmm_calls(void)
+{
+	return tm_driver.cuMemCreate != NULL && tm_driver.cuMemRelease != NULL &&
+	       tm_driver.cuMemMap != NULL && tm_driver.cuMemUnmap != NULL &&
+	       tm_driver.cuMemSetAccess != NULL && tm_driver.cuMemAddressReserve != NULL &&
+	       tm_driver.cuMemAddressFree != NULL;
+}
+
+static void learn(struct device *d, tm_cu_device number)
+{
+	size_t grain = 0;
+	d->known = true;
+	d->prop = (tm_cu_prop){.type = TM_CU_ALLOCATION_PINNED,
+			       .location = {TM_CU_LOCATION_DEVICE, number}};
+	if (!has_vmm_calls() || !attribute(number, TM_CU_DEVICE_VMM))
+		return;
+	if (attribute(number, TM_CU_DEVICE_POSIX_FD))
+		d->prop.requestedHandleTypes = TM_CU_HANDLE_POSIX_FD;
+	d->prop.allocFlags.gpuDirectRDMACapable = attribute(number, TM_CU_DEVICE_RDMA_VMM);
+	d->vmm = tm_driver.cuMemGetAllocationGranularity != NULL &&
+		 tm_driver.cuMemGetAllocationGranularity(&grain, &d->prop, 0) == TM_CU_SUCCESS &&
+		 grain != 0 && CHUNK_BYTES % grain == 0;
+}
+
+/* The context is the current one of this thread. */
+static void look(struct device *d)
+{
+	uint32_t now = (uint32_t)tm_clock_ms();
+	size_t available, total;
+	if ((d->total != 0 && now - d->looked_ms < LOOK_MS) || tm_driver.cuMemGetInfo_v2 == NULL ||
+	    tm_driver.cuMemGetInfo_v2(&available, &total) != TM_CU_SUCCESS)
+		return;
+	d->looked_ms = now;
+	d->available = available;
+	d->total = total;
+}
+
+void tm_pools_changed(tm_cu_device device, int64_t bytes)
+{
+	if (device >= 0 && device < (int)TM_TRACK_DEVICES)
+		devices[device].available += (uint64_t)bytes;
+}
+
+void tm_pools_reach(tm_cu_device device, tm_cu_device by, bool allowed)
+{
+	tm_cu_access none = {{TM_CU_LOCATION_DEVICE, by}, 0};
+	uint16_t i = 0;
+	if (device < 0 || device >= (int)TM_TRACK_DEVICES || by < 0 || by >= 32)
+		return;
+	if (allowed)
+		devices[device].reach |= UINT32_C(1) << by;
+	else
+		devices[device].reach &= ~(UINT32_C(1) << by);
+	while ((i = tm_context_next_of(device, i)) != 0) {
+		struct tm_pools *p = tm_context_at(i)->pools;
+		struct tm_list_node *n;
+		if (p == NULL)
+			continue;
+		if (allowed) {
+			tm_pool_vmm_grant_all(&p->vmm);
+			continue;
+		}
+		for (n = p->vmm.live.first; n != NULL; n = n->next) {
+			struct tm_range *r = TM_CONTAINER_OF(n, struct tm_range, node);
+			tm_driver.cuMemSetAccess(r->at, r->chunks * CHUNK_BYTES, &none, 1);
+		}
+		/* Mapped anew, they have the right access. */
+		tm_pool_vmm_trim(&p->vmm, 0, tm_context_at(i)->done);
+	}
+}
+
+/* --- chunks --------------------------------------------------------------------------------------- */
+
+static int chunk_create(void *context, uint64_t bytes, uint64_t *ret_handle)
+{
+	const struct tm_context *c = context;
+	tm_cu_handle handle;
+	tm_cu_result rc = tm_driver.cuMemCreate(&handle, bytes, &devices[c->device].prop, 0);
+	if (rc != TM_CU_SUCCESS)
+		return rc;
+	*ret_handle = handle;
+	tm_pools_changed(c->device, -(int64_t)bytes);
+	return 0;
+}
+
+static int chunk_release(void *context, uint64_t handle)
+{
+	const struct tm_context *c = context;
+	tm_pools_changed(c->device, (int64_t)CHUNK_BYTES);
+	return tm_driver.cuMemRelease(handle);
+}
+
+static int chunk_reserve(void *context, uint64_t bytes, uint64_t *ret_at)
+{
+	tm_cu_ptr at;
+	tm_cu_result rc = tm_driver.cuMemAddressReserve(&at, bytes, 0, 0, 0);
+	(void)context;
+	if (rc == TM_CU_SUCCESS)
+		*ret_at = at;
+	return rc;
+}
+
+static int chunk_unreserve(void *context, uint64_t at, uint64_t bytes)
+{
+	(void)context;
+	return tm_driver.cuMemAddressFree(at, bytes);
+}
+
+static int chunk_map(void *context, uint64_t at, uint64_t bytes, uint64_t handle)
+{
+	(void)context;
+	return tm_driver.cuMemMap(at, bytes, 0, handle, 0);
+}
+
+static int chunk_unmap(void *context, uint64_t at, uint64_t bytes)
+{
+	(void)context;
+	return tm_driver.cuMemUnmap(at, bytes);
+}
+
+static int chunk_grant(void *context, uint64_t at, uint64_t bytes)
+{
+	const struct tm_context *c = context;
+	uint32_t who = devices[c->device].reach | UINT32_C(1) << c->device;
+	int rc = 0;
+	for (; who != 0 && rc == 0; who &= who - 1) {
+		tm_cu_access access = {{TM_CU_LOCATION_DEVICE, (int)tm_bits_lowest(who)},
+				       TM_CU_ACCESS_READWRITE};
+		rc = tm_driver.cuMemSetAccess(at, bytes, &access, 1);
+	}
+	return rc;
+}
+
+static const struct tm_pool_vmm_ops chunk_ops = {
+	chunk_create, chunk_release, chunk_reserve, chunk_unreserve,
+	chunk_map,    chunk_unmap,   chunk_grant,
+};
+
+/* --- contexts ------------------------------------------------------------------------------------- */
+
+struct tm_pools *tm_pools_of(uint16_t context)
+{
+	struct tm_context *c = tm_context_at(context);
+	struct device *d = device_of(context);
+	if (c->pools != NULL)
+		return c->pools;
+	if (context == 0 || c->device < 0 || c->device >= 32)
+		return NULL;
+	c->pools = tm_cuda_memory_take(sizeof(*c->pools));
+	if (c->pools == NULL)
+		return NULL;
+	c->pools->vmm.ops = &chunk_ops;
+	c->pools->vmm.context = c;
+	c->pools->vmm.chunk_bytes = CHUNK_BYTES;
+	if (!d->known)
+		learn(d, c->device);
+	look(d);
+	return c->pools;
+}
+
+static void clear_cache(struct tm_pool_cache *cache)
+{
+	struct tm_pool_whole *w;
+	while ((w = tm_pool_cache_evict(cache)) != NULL)
+		tm_cuda_memory_give(w, sizeof(*w));
+}
+
+void tm_pools_forget(uint16_t context)
+{
+	struct tm_context *c = tm_context_at(context);
+	struct tm_pools *p = c->pools;
+	if (p == NULL)
+		return;
+	/* Chunks and addresses belong to the device, not to the context. */
+	tm_pool_vmm_clear(&p->vmm);
+	tm_pool_slab_clear(&p->slab);
+	clear_cache(&p->whole);
+	clear_cache(&p->host);
+	c->pools = NULL;
+	tm_cuda_memory_give(p, sizeof(*p));
+	device_of(context)->total = 0; /* to be looked at again */
+}
+
+/*
+ * What an idle pool costs the device. Large allocations of the driver are whole pages of 2 MiB; small ones
+ * share them, and may or may not free one.
+ */
+static uint64_t cost_of(const struct tm_pools *p)
+{
+	uint64_t bytes = 0;
+	struct tm_list_node *n;
+	for (n = p->whole.lru.first; n != NULL; n = n->next) {
+		uint64_t size = TM_CONTAINER_OF(n, struct tm_pool_whole, lru)->bytes;
+		bytes += size < MIB ? size : tm_bits_align_up(size, CHUNK_BYTES);
+	}
+	return bytes + tm_pool_vmm_idle_bytes(&p->vmm) + p->slab.slab_bytes - p->slab.live_bytes;
+}
+
+uint64_t tm_pools_idle_bytes(tm_cu_device device)
+{
+	uint64_t bytes = 0;
+	uint16_t i = 0;
+	while ((i = tm_context_next_of(device, i)) != 0) {
+		const struct tm_pools *p = tm_context_at(i)->pools;
+		if (p != NULL)
+			bytes += cost_of(p);
+	}
+	return bytes;
+}
+
+void tm_pools_totals(struct tm_pools_totals *ret)
+{
+	uint16_t i;
+	*ret = (struct tm_pools_totals){0};
+	for (i = 1; i < TM_CONTEXTS; i++) {
+		const struct tm_pools *p = tm_context_at(i)->pools;
+		if (p == NULL)
+			continue;
+		ret->hits += p->hits;
+		ret->misses += p->misses;
+		ret->idle_bytes += cost_of(p);
+		ret->host_idle_bytes += p->host.idle_bytes;
+		ret->slab_bytes += p->slab.slab_bytes;
+		ret->slab_live_bytes += p->slab.live_bytes;
+		ret->vmm_live_bytes += tm_pool_vmm_live_bytes(&p->vmm);
+	}
+}
+
+/* --- limits --------------------------------------------------------------------------------------- */
+
+uint64_t tm_pools_budget(uint16_t context)
+{
+	const struct device *d = device_of(context);
+	uint64_t least = tm_bits_min(64 * MIB, d->total / 16), tenth;
+	if (tm_root.options.cuda_keep_bytes != TM_OPTION_AUTO)
+		return tm_root.options.cuda_keep_bytes;
+	tenth = tm_track_live((unsigned)tm_context_at(context)->device) / 10;
+	return tenth > least ? tenth : least;
+}
+
+uint64_t tm_pools_host_budget(uint16_t context)
+{
+	uint64_t option = tm_root.options.cuda_host_bytes;
+	struct tm_track_total total;
+	if (option == TM_OPTION_NONE)
+		return 0;
+	if (option != TM_OPTION_AUTO)
+		return option;
+	tm_track_total((unsigned)tm_context_at(context)->device, &total);
+	return tm_bits_max(64 * MIB, total.live_bytes[TM_LEDGER_GPU_PINNED] / 4);
+}
+
+/* Modules, graphs and contexts want device memory, too, and have no way to ask us for it. */
+static uint64_t low_mark(const struct device *d)
+{
+	return tm_bits_min(tm_bits_max(512 * MIB, d->total / 50), d->total / 8);
+}
+
+bool tm_pools_is_low(uint16_t context)
+{
+	struct device *d = device_of(context);
+	look(d);
+	return (int64_t)d->available < (int64_t)low_mark(d);
+}
+
+uint64_t tm_pools_slab_step(uint16_t context, uint64_t bytes)
+{
+	const struct device *d = device_of(context);
+	uint64_t step = tm_bits_clamp(d->total / 64, SLAB_LEAST, SLAB_MOST);
+	while (step / 2 >= CHUNK_BYTES && (int64_t)d->available < (int64_t)(step + low_mark(d)))
+		step /= 2;
+	return tm_bits_align_up(tm_bits_max(step, bytes), CHUNK_BYTES);
+}
+
+/* --- which one ------------------------------------------------------------------------------------ */
+
+/* What they learn of a block outlives it: registrations with network cards, handles of others. */
+static const char *const sharers[] = {"libnccl", "libnvshmem", "libucp.",   "libuct.",
+				      "libucm.", "libucs.",    "libfabric", "libnixl"};
+
+bool tm_pools_sharing(void)
+{
+	static _Atomic uint32_t asked_ms, found;
+	uint32_t now = (uint32_t)tm_clock_ms() | 1;
+	uint32_t before = atomic_load_explicit(&asked_ms, memory_order_relaxed);
+	struct tm_elf_object object;
+	size_t i;
+	if (atomic_load_explicit(&shared, memory_order_relaxed) != 0 ||
+	    atomic_load_explicit(&found, memory_order_relaxed) != 0)
+		return true;
+	/* Libraries come seldom; the walk takes the loader's lock. */
+	if (before != 0 && now - before < 1000)
+		return false;
+	atomic_store_explicit(&asked_ms, now, memory_order_relaxed);
+	for (i = 0; i < TM_ARRAY_LEN(sharers); i++) {
+		if (tm_elf_named_like(sharers[i], &object)) {
+			atomic_store_explicit(&found, 1, memory_order_relaxed);
+			return true;
+		}
+	}
+	return false;
+}
+
+bool tm_pools_site_is_fine(uintptr_t site)
+{
+	struct tm_elf_object object;
+	const char *name;
+	size_t i;
+	if (!tm_elf_containing(site, &object) || (name = tm_elf_soname(&object)) == NULL)
+		return true;
+	for (i = 0; i < TM_ARRAY_LEN(sharers); i++)
+		if (tm_str_starts(tm_str_of(name), sharers[i]))
+			return false;
+	return true;
+}
+
+void tm_pools_shared(void)
+{
+	atomic_store_explicit(&shared, 1, memory_order_relaxed);
+}
+
+static enum tm_pools_use cutting(const struct device *d, uint64_t bytes)
+{
+	return d->vmm && bytes >= CHUNK_BYTES && d->available < d->total / 4 ? TM_POOLS_VMM
+									     : TM_POOLS_SLAB;
+}
+
+enum tm_pools_use tm_pools_choose(uint16_t context, uint64_t bytes,
+				  const struct tm_sites_verdict *v, bool sharing)
+{
+	const struct device *d = device_of(context);
+	if (v->demoted)
+		return TM_POOLS_NONE;
+	switch ((enum tm_cuda_pool)tm_root.options.cuda_pool) {
+	case TM_CUDA_POOL_CACHE: return TM_POOLS_WHOLE;
+	case TM_CUDA_POOL_SLAB: return TM_POOLS_SLAB;
+	case TM_CUDA_POOL_VMM: return d->vmm && bytes >= VMM_LEAST ? TM_POOLS_VMM : TM_POOLS_SLAB;
+	case TM_CUDA_POOL_AUTO: break;
+	}
+	if (!v->vetted || v->use == TM_SITES_PASS)
+		return TM_POOLS_NONE;
+	if (v->use == TM_SITES_WHOLE)
+		return TM_POOLS_WHOLE;
+	return sharing ? TM_POOLS_NONE : cutting(d, bytes);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pools: the back ends of each context, what they may keep, and which one serves a request. Knows the
+ * devices: their memory, whether they map chunks, who may reach them.
+ */
+#ifndef TM_CUDA_POOLS_H
+#define TM_CUDA_POOLS_H
+
+#include "cuda_hooks/context.h"
+#include "cuda_hooks/pool_cache.h"
+#include "cuda_hooks/pool_slab.h"
+#include "cuda_hooks/pool_vmm.h"
+#include "cuda_hooks/sites.h"
+
+struct tm_pools {
+	struct tm_pool_cache whole;
+	struct tm_pool_cache host;
+	struct tm_pool_slab slab;
+	struct tm_pool_vmm vmm;
+	uint64_t hits, misses;
+};
+
+enum tm_pools_use { TM_POOLS_NONE, TM_POOLS_WHOLE, TM_POOLS_SLAB, TM_POOLS_VMM };
+
+/* [lock] NULL: no memory for them. */
+struct tm_pools *tm_pools_of(uint16_t context);
+
+/* Whether some library that registers or shares device memory is loaded. No lock may be held. */
+bool tm_pools_sharing(void);
+/* Whether a call site lies in one of those. No lock may be held. */
+bool tm_pools_site_is_fine(uintptr_t site);
+/* A handle for another process was made: back ends that cut memory are off from now on. */
+void tm_pools_shared(void);
+
+/* [lock] Which back end this request gets. */
+enum tm_pools_use tm_pools_choose(uint16_t context, uint64_t bytes,
+				  const struct tm_sites_verdict *v, bool sharing);
+
+/* [lock] Bytes that may lie idle on a context's device, and whether so much is left besides. */
+uint64_t tm_pools_budget(uint16_t context);
+uint64_t tm_pools_host_budget(uint16_t context);
+bool tm_pools_is_low(uint16_t context);
+
+/* [lock] How large the next slab shall be. */
+uint64_t tm_pools_slab_step(uint16_t context, uint64_t bytes);
+
+/* [lock] What the driver would count as free if nothing were kept. */
+uint64_t tm_pools_idle_bytes(tm_cu_device device);
+
+/* [lock] All of a context, which is gone. */
+void tm_pools_forget(uint16_t context);
+
+/* [lock] Devices that may use the memory of `device`. */
+void tm_pools_reach(tm_cu_device device, tm_cu_device by, bool allowed);
+
+/* [lock] Something was obtained from, or given back to, the driver. */
+void tm_pools_changed(tm_cu_device device, int64_t bytes);
+
+/* Figures for the report, summed over contexts. */
+struct tm_pools_totals {
+	uint64_t hits, misses, idle_bytes, host_idle_bytes, slab_bytes, slab_live_bytes,
+		vmm_live_bytes;
+};
+void tm_pools_totals(struct tm_pools_totals *ret);
+
+#endif
