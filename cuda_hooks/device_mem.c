@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cuda_hooks/device_mem.h"
 
+#include "cuda_hooks/device_block.h"
 #include "cuda_hooks/driver.h"
 #include "cuda_hooks/hooks.h"
 #include "cuda_hooks/memory.h"
@@ -9,28 +10,6 @@
 #include "shim/boot.h"
 #include "shim/os/clock.h"
 #include "shim/os/msg.h"
-
-/* A block of a back end names its record there; records are aligned, so that its kind fits below. */
-#define OWNER_CHUNK 1u
-#define OWNER_RANGE 2u
-#define OWNER_MASK 3u
-
-static struct tm_chunk *chunk_of(const struct tm_track_block *b)
-{
-	return (b->owner & OWNER_MASK) == OWNER_CHUNK ? (struct tm_chunk *)(b->owner - OWNER_CHUNK)
-						      : NULL;
-}
-
-static struct tm_range *range_of(const struct tm_track_block *b)
-{
-	return (b->owner & OWNER_MASK) == OWNER_RANGE ? (struct tm_range *)(b->owner - OWNER_RANGE)
-						      : NULL;
-}
-
-static bool by_event(void)
-{
-	return tm_root.options.cuda_free_sync == TM_CUDA_FREE_EVENT;
-}
 
 /* --- a request ------------------------------------------------------------------------------------ */
 
@@ -43,6 +22,7 @@ struct request {
 	struct tm_sites_verdict verdict;
 	enum tm_pools_use use;
 	bool waiting; /* a fitting block is there, but the device may still use it */
+	bool fresh;   /* what was taken had to be made */
 };
 
 /* [lock] The block that the program gets. */
@@ -83,19 +63,21 @@ static bool take_chunk(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
 		return false;
 	}
 	*ret = c->at;
-	note(q, c->at, (uintptr_t)c + OWNER_CHUNK);
+	note(q, c->at, (uintptr_t)c + TM_OWNER_CHUNK);
 	return true;
 }
 
 static bool take_range(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
 {
 	struct tm_range *r;
+	uint64_t created = p->vmm.created;
 	if (tm_pool_vmm_take(&p->vmm, q->bytes, tm_context_at(q->context)->done, &r) != 0) {
 		q->waiting |= p->vmm.idle_chunks != 0;
 		return false;
 	}
+	q->fresh = p->vmm.created != created;
 	*ret = r->at;
-	note(q, r->at, (uintptr_t)r + OWNER_RANGE);
+	note(q, r->at, (uintptr_t)r + TM_OWNER_RANGE);
 	return true;
 }
 
@@ -126,7 +108,7 @@ static bool take_or_look(struct request *q, tm_cu_ptr *ret)
 	uint32_t done = c->done;
 	if (take(q, ret))
 		return true;
-	if (!q->waiting || !by_event())
+	if (!q->waiting || !tm_device_by_event())
 		return false;
 	tm_context_record(c);
 	tm_context_settle(c);
@@ -320,7 +302,7 @@ static bool hit(struct request *q, tm_cu_ptr *ptr)
 	tm_hooks_lock();
 	taken = tm_context_at(q->context)->handle == q->handle && take_or_look(q, ptr);
 	if (taken)
-		count(q->context, true);
+		count(q->context, !q->fresh);
 	tm_hooks_unlock();
 	return taken;
 }
@@ -338,7 +320,7 @@ tm_cu_result tm_on_cuMemAlloc_v2(tm_cu_ptr *ptr, size_t bytes)
 	if (hit(&q, ptr))
 		return TM_CU_SUCCESS;
 	/* Before CUDA 12.5 waiting is the only way to know. */
-	if (q.waiting && by_event() && tm_driver.cuCtxRecordEvent == NULL &&
+	if (q.waiting && tm_device_by_event() && tm_driver.cuCtxRecordEvent == NULL &&
 	    tm_context_synchronise(q.context) == TM_CU_SUCCESS && hit(&q, ptr))
 		return TM_CU_SUCCESS;
 	if (q.use == TM_POOLS_SLAB && grow_slab(&q, ptr))
@@ -360,314 +342,4 @@ tm_cu_result tm_on_cuMemAllocPitch_v2(tm_cu_ptr *ptr, size_t *pitch, size_t widt
 	if (rc == TM_CU_SUCCESS)
 		tm_note_add(TM_TRACK_ADDRESS, *ptr, *pitch * height, TM_LEDGER_GPU_DEVICE);
 	return rc;
-}
-
-/* --- cuMemFree ------------------------------------------------------------------------------------ */
-
-/* How the program frees: the stream-ordered forms say behind what work. */
-struct release {
-	tm_cu_ptr ptr;
-	tm_cu_stream stream;
-	enum { FREE_NOW, FREE_ASYNC, FREE_ASYNC_PTDS } how;
-};
-
-static tm_cu_result real_free(const struct release *f)
-{
-	switch (f->how) {
-	case FREE_ASYNC: return tm_driver.cuMemFreeAsync(f->ptr, f->stream);
-	case FREE_ASYNC_PTDS: return tm_driver.cuMemFreeAsync_ptsz(f->ptr, f->stream);
-	case FREE_NOW: break;
-	}
-	return tm_driver.cuMemFree_v2(f->ptr);
-}
-
-/* Its record is gone already. */
-static tm_cu_result pass_on(const struct release *f, const struct tm_track_block *was)
-{
-	tm_cu_result rc = real_free(f);
-	if (rc != TM_CU_SUCCESS)
-		tm_note_undo(TM_TRACK_ADDRESS, f->ptr, was);
-	return rc;
-}
-
-/* [lock] Whether the address lies in memory that no program holds: freed twice, or never a block. */
-static bool is_ours_and_idle(tm_cu_ptr ptr)
-{
-	uint16_t i;
-	for (i = 1; i < TM_CONTEXTS; i++) {
-		const struct tm_pools *p = tm_context_at(i)->pools;
-		if (p != NULL &&
-		    (tm_pool_cache_holds(&p->whole, ptr) ||
-		     tm_pool_slab_around(&p->slab, ptr) != NULL || tm_pool_vmm_holds(&p->vmm, ptr)))
-			return true;
-	}
-	return false;
-}
-
-/* [lock] A whole block of the driver is worth keeping. */
-static bool is_kept(const struct tm_track_block *b, uint32_t now_ms)
-{
-	struct tm_sites_verdict v = tm_sites_verdict(b->site_class, now_ms);
-	if (tm_context_at(b->context)->pools == NULL || tm_context_captures() ||
-	    (b->flags & TM_TRACK_EXPORTED) != 0)
-		return false;
-	return tm_pools_choose(b->context, b->bytes, &v, true) == TM_POOLS_WHOLE &&
-	       b->bytes <= tm_pools_budget(b->context) && !tm_pools_is_low(b->context);
-}
-
-/*
- * The device's work on the block: strict waits for it, as the driver's own free does; event leaves it
- * to whoever wants the block next. While a stream is captured nobody may wait.
- */
-static tm_cu_result wait_for_work(uint16_t context)
-{
-	if (by_event() || tm_context_captures())
-		return TM_CU_SUCCESS;
-	return tm_context_synchronise(context);
-}
-
-/* [lock] The stamp of a block whose work was waited for is over already. */
-static uint32_t stamp(uint16_t context, uint32_t now_ms)
-{
-	struct tm_context *c = tm_context_at(context);
-	if (by_event() || tm_context_captures())
-		return tm_context_stamp(c, now_ms, by_event());
-	return c->done;
-}
-
-/* [lock] Brings a context's pools down to what they may keep; a block of the driver, or 0. */
-static tm_cu_ptr over_budget(uint16_t context)
-{
-	struct tm_pools *p = tm_context_at(context)->pools;
-	uint64_t keep = tm_pools_budget(context), bytes;
-	struct tm_pool_whole *w;
-	tm_cu_ptr at = 0;
-	if (p == NULL || tm_context_captures())
-		return 0;
-	if (p->whole.idle_bytes > keep && (w = tm_pool_cache_evict(&p->whole)) != NULL) {
-		at = w->at;
-		tm_pools_changed(tm_context_at(context)->device, (int64_t)w->bytes);
-		tm_cuda_memory_give(w, sizeof(*w));
-		return at;
-	}
-	/* One slab more than that: the next request would make it anew. */
-	if (tm_pool_slab_empty_bytes(&p->slab) > keep + tm_pools_slab_step(context, 0)) {
-		at = tm_pool_slab_remove_empty(&p->slab, &bytes);
-		if (at != 0)
-			tm_pools_changed(tm_context_at(context)->device, (int64_t)bytes);
-		return at;
-	}
-	if (tm_pool_vmm_idle_bytes(&p->vmm) > keep)
-		tm_pool_vmm_trim(&p->vmm, keep, tm_context_at(context)->done);
-	return 0;
-}
-
-static void trim_to_budget(uint16_t context)
-{
-	tm_cu_ptr at;
-	do {
-		tm_hooks_lock();
-		at = over_budget(context);
-		tm_hooks_unlock();
-		if (at != 0)
-			tm_driver.cuMemFree_v2(at);
-	} while (at != 0);
-}
-
-static tm_cu_result keep_whole(const struct release *f, const struct tm_track_block *b,
-			       uint32_t life, uint32_t now_ms)
-{
-	struct tm_context *c = tm_context_at(b->context);
-	struct tm_pool_whole *w = NULL;
-	/* An error of the device comes out as it would: from the driver's own free. */
-	if (wait_for_work(b->context) != TM_CU_SUCCESS)
-		return pass_on(f, b);
-	tm_hooks_lock();
-	if (c->life == life && c->pools != NULL)
-		w = tm_cuda_memory_take(sizeof(*w));
-	if (w != NULL) {
-		w->at = f->ptr;
-		w->bytes = b->bytes;
-		w->epoch = stamp(b->context, now_ms);
-		tm_pool_cache_give(&c->pools->whole, w);
-	}
-	tm_hooks_unlock();
-	if (w == NULL)
-		return c->life != life ? TM_CU_SUCCESS : pass_on(f, b);
-	trim_to_budget(b->context);
-	return TM_CU_SUCCESS;
-}
-
-/* A chunk of a slab, or a range. Somebody who knows the range's memory may go on using it: it stays. */
-static tm_cu_result give_piece(const struct tm_track_block *b, uint32_t life, uint32_t now_ms)
-{
-	struct tm_context *c = tm_context_at(b->context);
-	tm_cu_result rc = wait_for_work(b->context);
-	uint32_t epoch;
-	tm_hooks_lock();
-	if (c->life != life || c->pools == NULL) {
-		tm_hooks_unlock();
-		return TM_CU_SUCCESS;
-	}
-	/* Could not be waited for: over with the next wait that succeeds. */
-	epoch = rc == TM_CU_SUCCESS ? stamp(b->context, now_ms)
-				    : tm_context_stamp(c, now_ms, false);
-	if (chunk_of(b) != NULL)
-		tm_pool_slab_give(&c->pools->slab, chunk_of(b), epoch);
-	else if ((b->flags & TM_TRACK_EXPORTED) == 0)
-		tm_pool_vmm_give(&c->pools->vmm, range_of(b), epoch);
-	tm_hooks_unlock();
-	if (rc == TM_CU_SUCCESS)
-		trim_to_budget(b->context);
-	return rc;
-}
-
-static tm_cu_result free_block(const struct release *f)
-{
-	uint32_t now_ms = (uint32_t)tm_clock_ms(), life;
-	tm_cu_context handle = tm_context_current();
-	struct tm_track_block *found, b;
-	bool kept = false;
-	tm_hooks_lock();
-	found = tm_track_find(TM_TRACK_ADDRESS, f->ptr);
-	if (found == NULL) {
-		bool wrong = f->ptr != 0 && is_ours_and_idle(f->ptr);
-		tm_hooks_unlock();
-		return wrong ? TM_CU_INVALID_VALUE : real_free(f);
-	}
-	b = *found;
-	life = tm_context_at(b.context)->life;
-	if (b.kind == TM_LEDGER_GPU_DEVICE && b.context != 0) {
-		tm_sites_died(b.site_class, b.born_ms, now_ms);
-		kept = b.owner == 0 && f->how == FREE_NOW &&
-		       tm_context_at(b.context)->handle == handle && is_kept(&b, now_ms);
-		if (b.owner == 0 && !kept)
-			tm_pools_changed(tm_context_at(b.context)->device, (int64_t)b.bytes);
-	}
-	/* A block that others opened is closed, not freed; it has its own call for that. */
-	if (b.kind == TM_LEDGER_GPU_IPC) {
-		tm_hooks_unlock();
-		return real_free(f);
-	}
-	tm_track_remove(TM_TRACK_ADDRESS, f->ptr, &b);
-	tm_hooks_unlock();
-	if (b.owner != 0)
-		return give_piece(&b, life, now_ms);
-	return kept ? keep_whole(f, &b, life, now_ms) : pass_on(f, &b);
-}
-
-static tm_cu_result free_plain(const struct release *f)
-{
-	struct tm_track_block was;
-	bool known = tm_note_release(TM_TRACK_ADDRESS, f->ptr, &was);
-	tm_cu_result rc = real_free(f);
-	if (rc != TM_CU_SUCCESS && known)
-		tm_note_undo(TM_TRACK_ADDRESS, f->ptr, &was);
-	return rc;
-}
-
-tm_cu_result tm_on_cuMemFree_v2(tm_cu_ptr ptr)
-{
-	struct release f = {ptr, NULL, FREE_NOW};
-	return tm_hooks_pools() ? free_block(&f) : free_plain(&f);
-}
-
-tm_cu_result tm_on_cuMemFreeAsync(tm_cu_ptr ptr, tm_cu_stream stream)
-{
-	struct release f = {ptr, stream, FREE_ASYNC};
-	return tm_hooks_pools() ? free_block(&f) : free_plain(&f);
-}
-
-tm_cu_result tm_on_cuMemFreeAsync_ptsz(tm_cu_ptr ptr, tm_cu_stream stream)
-{
-	struct release f = {ptr, stream, FREE_ASYNC_PTDS};
-	return tm_hooks_pools() ? free_block(&f) : free_plain(&f);
-}
-
-/* --- what the driver says of it ------------------------------------------------------------------- */
-
-tm_cu_result tm_on_cuMemGetInfo_v2(size_t *available, size_t *total)
-{
-	tm_cu_result rc = tm_driver.cuMemGetInfo_v2(available, total);
-	tm_cu_context handle;
-	uint16_t context;
-	if (rc != TM_CU_SUCCESS || available == NULL || !tm_hooks_pools())
-		return rc;
-	/* Kept blocks are free for whoever asks: a failing request gets them. */
-	handle = tm_context_current();
-	tm_hooks_lock();
-	context = tm_context_known(handle);
-	if (context != 0)
-		*available += tm_pools_idle_bytes(tm_context_at(context)->device);
-	tm_hooks_unlock();
-	return rc;
-}
-
-/* [lock] Nothing that somebody knows by another name may be given to somebody else. */
-static struct tm_track_block *mark(tm_cu_ptr ptr)
-{
-	uint64_t start;
-	struct tm_track_block *b = tm_track_find(TM_TRACK_ADDRESS, ptr);
-	if (b == NULL)
-		b = tm_track_around(ptr, &start);
-	if (b == NULL || b->kind != TM_LEDGER_GPU_DEVICE)
-		return NULL;
-	b->flags |= TM_TRACK_EXPORTED;
-	tm_sites_demote(b->site_class);
-	return b;
-}
-
-void tm_device_looked_at(tm_cu_ptr ptr)
-{
-	if (!tm_hooks_pools())
-		return;
-	tm_hooks_lock();
-	mark(ptr);
-	tm_hooks_unlock();
-}
-
-tm_cu_result tm_on_cuIpcGetMemHandle(tm_cu_ipc *handle, tm_cu_ptr ptr)
-{
-	const struct tm_track_block *b;
-	bool part = false, stitched = false;
-	if (tm_hooks_pools()) {
-		tm_pools_shared();
-		tm_hooks_lock();
-		b = mark(ptr);
-		/* The handle would be of the whole slab, and lead whoever opens it to the slab's start. */
-		part = b != NULL && chunk_of(b) != NULL && chunk_of(b)->at != chunk_of(b)->slab->at;
-		stitched = b != NULL && range_of(b) != NULL;
-		tm_hooks_unlock();
-	}
-	if (part || stitched)
-		tm_msg(TM_MSG_WARN,
-		       "a block of a CUDA pool cannot be shared by cuIpcGetMemHandle, use "
-		       "TIERMALLOC_CUDA_POOL=cache");
-	return part ? TM_CU_INVALID_VALUE : tm_driver.cuIpcGetMemHandle(handle, ptr);
-}
-
-/* --- contexts ------------------------------------------------------------------------------------- */
-
-void tm_device_forget_context(uint16_t index)
-{
-	tm_track_forget_context(index, NULL);
-	tm_pools_forget(index);
-	tm_context_forget(index);
-}
-
-void tm_device_peer(tm_cu_context peer, enum tm_device_peer change)
-{
-	tm_cu_device mine = -1, theirs = -1;
-	tm_cu_context popped;
-	if (!tm_hooks_pools() || tm_driver.cuCtxGetDevice == NULL ||
-	    tm_driver.cuCtxPushCurrent_v2 == NULL || tm_driver.cuCtxPopCurrent_v2 == NULL ||
-	    tm_driver.cuCtxGetDevice(&mine) != TM_CU_SUCCESS ||
-	    tm_driver.cuCtxPushCurrent_v2(peer) != TM_CU_SUCCESS)
-		return;
-	if (tm_driver.cuCtxGetDevice(&theirs) != TM_CU_SUCCESS)
-		theirs = -1;
-	tm_driver.cuCtxPopCurrent_v2(&popped);
-	tm_hooks_lock();
-	tm_pools_reach(theirs, mine, change == TM_DEVICE_PEER_ADDED);
-	tm_hooks_unlock();
 }

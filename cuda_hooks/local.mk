@@ -4,6 +4,8 @@ if HAVE_CUDA
 libtiermalloc_so_SOURCES += \
 	%reldir%/context.c \
 	%reldir%/context.h \
+	%reldir%/device_block.h \
+	%reldir%/device_free.c \
 	%reldir%/device_mem.c \
 	%reldir%/device_mem.h \
 	%reldir%/driver.c \
