@@ -86,7 +86,8 @@ TM_INLINE uint64_t tm_sites_key_coarse(uintptr_t return_address, bool large)
 
 TM_INLINE uint64_t tm_sites_key_fine(uintptr_t return_address, uint32_t height, bool large)
 {
-	return (return_address + (uint64_t)height * UINT64_C(0x61c8864680b583eb)) >> 3 |
+	return ((return_address + (uint64_t)height * UINT64_C(0x61c8864680b583eb)) &
+		UINT64_MAX >> 3) |
 	       (uint64_t)large << 61 | UINT64_C(1) << 62;
 }
 
