@@ -5,11 +5,11 @@
 /* The clock is asked about so often, in milliseconds, and after at most so many requests (2^n - 1). */
 #define CLOCK_MS 25u
 #define CLOCK_REQUESTS 255u
-/* Births of a new site are counted one by one, later so many at once. */
-#define BORN_SINGLE 8u
+/* Births are counted one by one at first, later 1/8 of what is known at once, at most so many. */
+#define BORN_SHARE 8u
 #define BORN_BATCH 64u
 /* So long a new fine key follows its parent. */
-#define INHERIT_BIRTHS 8u
+#define INHERIT_BIRTHS 16u
 /* Large blocks up to here are like the small ones of their return address until they show otherwise. */
 #define LIKE_SMALL_MAX ((size_t)1 << 20)
 /* From here on a block may be a model, or a good part of one. */
@@ -117,7 +117,9 @@ static void count_birth(struct tm_route *route, struct tm_sites_way *way)
 	}
 	born = tm_lifetime_born(&route->sites, way->index, tm_lifetime_now(&route->epoch),
 				way->batch);
-	way->batch = born < BORN_SINGLE ? 1 : BORN_BATCH;
+	way->batch = (uint16_t)(born < BORN_SHARE                ? 1
+				: born / BORN_SHARE < BORN_BATCH ? born / BORN_SHARE
+								 : BORN_BATCH);
 	way->left = (uint16_t)(way->batch - 1);
 }
 
