@@ -12,6 +12,7 @@ static const struct tm_exporter exporters[] = {
 	{"prometheus", tm_export_prometheus, "text/plain; version=0.0.4; charset=utf-8"},
 	{"heap_v2", tm_export_heap_v2, "text/plain; charset=utf-8"},
 	{"json", tm_export_json, "application/json"},
+	{"html", tm_export_html, "text/html; charset=utf-8"},
 };
 
 static const struct {
@@ -39,7 +40,7 @@ const struct tm_exporter *tm_export_find(const char *name)
 
 const char *tm_export_names(void)
 {
-	return "pprof, folded, speedscope, chrome, prometheus, heap_v2, json";
+	return "pprof, folded, speedscope, chrome, prometheus, heap_v2, json, html";
 }
 
 const char *tm_view_name(enum tm_view view)

@@ -38,6 +38,7 @@ tiermalloc_SOURCES = \
 	%reldir%/export_chrome.c \
 	%reldir%/export_file.c \
 	%reldir%/export_file.h \
+	%reldir%/export_html.c \
 	%reldir%/export_pprof.c \
 	%reldir%/export_prometheus.c \
 	%reldir%/export_stacks.c \
@@ -48,12 +49,15 @@ tiermalloc_SOURCES = \
 	%reldir%/ledger.h \
 	%reldir%/library.h \
 	%reldir%/main.c \
+	%reldir%/page.S \
 	%reldir%/program.c \
 	%reldir%/program.h \
 	%reldir%/run_account.c \
 	%reldir%/run_account.h \
 	%reldir%/run_child.c \
 	%reldir%/run_child.h \
+	%reldir%/sha256.c \
+	%reldir%/sha256.h \
 	%reldir%/utf8.c \
 	%reldir%/utf8.h
 if HAVE_JANSSON
@@ -98,3 +102,9 @@ tiermalloc_SOURCES += \
 	%reldir%/rules_file.h \
 	%reldir%/trace_file.c \
 	%reldir%/trace_file.h
+# The assembler copies these in; it tells nobody what it read.
+tm_page_parts = $(addprefix $(srcdir)/%reldir%/page/,page.css util.js data.js overview.js timeline.js \
+	flame.js sites.js pages.js main.js)
+EXTRA_DIST += %reldir%/page
+%reldir%/page.$(OBJEXT): $(tm_page_parts)
+%reldir%/tiermalloc-page.$(OBJEXT): $(tm_page_parts)
