@@ -9,8 +9,8 @@
 #define FREES_AN_EVENT 64u
 #define MS_AN_EVENT 1u
 
-static struct tm_context contexts[TM_CONTEXTS] = {{.device = -1, .open = 1}}; /* [lock] */
-static unsigned last;                                                         /* [lock] a guess */
+struct tm_context tm_contexts[TM_CONTEXTS] = {{.device = -1, .open = 1}}; /* [lock] */
+uint16_t tm_context_last;                                                 /* [lock] a guess */
 static _Atomic uint32_t captures;
 
 tm_cu_context tm_context_current(void)
@@ -22,36 +22,30 @@ tm_cu_context tm_context_current(void)
 	return handle;
 }
 
-struct tm_context *tm_context_at(uint16_t index)
-{
-	return &contexts[index];
-}
-
 static uint16_t add(tm_cu_context handle, unsigned i)
 {
-	contexts[i].handle = handle;
-	contexts[i].open = 1;
-	contexts[i].device = -1;
+	tm_hooks_initialised();
+	tm_contexts[i].handle = handle;
+	tm_contexts[i].open = 1;
+	tm_contexts[i].device = -1;
 	/* Of the current context: that is the one asked about, but for callers who know it already. */
 	if (tm_context_current() == handle && tm_driver.cuCtxGetDevice != NULL &&
-	    tm_driver.cuCtxGetDevice(&contexts[i].device) != TM_CU_SUCCESS)
-		contexts[i].device = -1;
+	    tm_driver.cuCtxGetDevice(&tm_contexts[i].device) != TM_CU_SUCCESS)
+		tm_contexts[i].device = -1;
 	return (uint16_t)i;
 }
 
-uint16_t tm_context_of(tm_cu_context handle)
+TM_COLD uint16_t tm_context_find(tm_cu_context handle)
 {
 	unsigned i, unused = 0;
 	if (handle == NULL)
 		return 0;
-	if (contexts[last].handle == handle)
-		return (uint16_t)last;
 	for (i = 1; i < TM_CONTEXTS; i++) {
-		if (contexts[i].handle == handle) {
-			last = i;
+		if (tm_contexts[i].handle == handle) {
+			tm_context_last = (uint16_t)i;
 			return (uint16_t)i;
 		}
-		if (contexts[i].handle == NULL && unused == 0)
+		if (tm_contexts[i].handle == NULL && unused == 0)
 			unused = i;
 	}
 	return unused == 0 ? 0 : add(handle, unused);
@@ -61,7 +55,7 @@ uint16_t tm_context_known(tm_cu_context handle)
 {
 	unsigned i;
 	for (i = 1; handle != NULL && i < TM_CONTEXTS; i++)
-		if (contexts[i].handle == handle)
+		if (tm_contexts[i].handle == handle)
 			return (uint16_t)i;
 	return 0;
 }
@@ -69,15 +63,15 @@ uint16_t tm_context_known(tm_cu_context handle)
 void tm_context_forget(uint16_t index)
 {
 	if (index != 0)
-		contexts[index] = (struct tm_context){
-			.device = -1, .open = 1, .life = contexts[index].life + 1};
+		tm_contexts[index] = (struct tm_context){
+			.device = -1, .open = 1, .life = tm_contexts[index].life + 1};
 }
 
 uint16_t tm_context_next_of(tm_cu_device device, uint16_t after)
 {
 	unsigned i;
 	for (i = after + 1u; i < TM_CONTEXTS; i++)
-		if (contexts[i].handle != NULL && contexts[i].device == device)
+		if (tm_contexts[i].handle != NULL && tm_contexts[i].device == device)
 			return (uint16_t)i;
 	return 0;
 }
@@ -159,10 +153,26 @@ uint32_t tm_context_stamp(struct tm_context *c, uint32_t now_ms, bool by_event)
 	return epoch;
 }
 
-static tm_cu_result wait_for(tm_cu_context handle)
+uint32_t tm_context_close(struct tm_context *c)
+{
+	if (c->frees != 0)
+		c->open++;
+	c->frees = 0;
+	return c->open - 1;
+}
+
+void tm_context_over(struct tm_context *c, uint32_t epoch)
+{
+	if ((int32_t)(epoch - c->done) > 0)
+		c->done = epoch;
+}
+
+tm_cu_result tm_context_wait(tm_cu_context handle)
 {
 	tm_cu_context popped;
 	tm_cu_result rc;
+	if (tm_driver.cuCtxSynchronize == NULL)
+		return TM_CU_NOT_SUPPORTED;
 	if (tm_context_current() == handle)
 		return tm_driver.cuCtxSynchronize();
 	if (tm_driver.cuCtxPushCurrent_v2 == NULL || tm_driver.cuCtxPopCurrent_v2 == NULL)
@@ -177,26 +187,21 @@ static tm_cu_result wait_for(tm_cu_context handle)
 
 tm_cu_result tm_context_synchronise(uint16_t index)
 {
-	struct tm_context *c = &contexts[index];
+	struct tm_context *c = &tm_contexts[index];
 	tm_cu_context handle;
-	uint32_t covered;
+	uint32_t epoch, life;
 	tm_cu_result rc;
-	if (tm_driver.cuCtxSynchronize == NULL)
-		return TM_CU_NOT_SUPPORTED;
 	tm_hooks_lock();
-	/* What others free while we wait belongs to the next one. */
-	if (c->frees != 0)
-		c->open++;
-	c->frees = 0;
-	covered = c->open - 1;
+	epoch = tm_context_close(c);
 	handle = c->handle;
+	life = c->life;
 	tm_hooks_unlock();
-	rc = wait_for(handle);
+	rc = tm_context_wait(handle);
 	if (rc != TM_CU_SUCCESS)
 		return rc;
 	tm_hooks_lock();
-	if (c->handle == handle && (int32_t)(covered - c->done) > 0)
-		c->done = covered;
+	if (c->life == life)
+		tm_context_over(c, epoch);
 	tm_hooks_unlock();
 	return rc;
 }

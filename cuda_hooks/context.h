@@ -38,10 +38,25 @@ struct tm_context {
 	} ring[TM_CONTEXT_EVENTS];
 };
 
+/* [lock] The records; 0 stands for no context. */
+extern TM_HIDDEN struct tm_context tm_contexts[TM_CONTEXTS];
+
+TM_INLINE struct tm_context *tm_context_at(uint16_t index)
+{
+	return &tm_contexts[index];
+}
+
 /* [lock] The record of a context, made where it is new. NULL handle or no room: record 0. */
-uint16_t tm_context_of(tm_cu_context handle);
+uint16_t tm_context_find(tm_cu_context handle);
+
+TM_INLINE uint16_t tm_context_of(tm_cu_context handle)
+{
+	extern TM_HIDDEN uint16_t tm_context_last; /* a guess */
+	return handle != NULL && tm_contexts[tm_context_last].handle == handle
+		       ? tm_context_last
+		       : tm_context_find(handle);
+}
 uint16_t tm_context_known(tm_cu_context handle); /* [lock] 0: never seen */
-struct tm_context *tm_context_at(uint16_t index);
 
 /* The calling thread's context, or NULL. No lock needed. */
 tm_cu_context tm_context_current(void);
@@ -65,6 +80,16 @@ void tm_context_settle(struct tm_context *c);
 
 /* [lock] Closes the open epoch by an event where something was freed in it. False: there are no such events. */
 bool tm_context_record(struct tm_context *c);
+
+/*
+ * [lock] Around a wait for the context: what was freed until now belongs to the epoch that close gives,
+ * what others free meanwhile to the next one; over once the wait has succeeded.
+ */
+uint32_t tm_context_close(struct tm_context *c);
+void tm_context_over(struct tm_context *c, uint32_t epoch);
+
+/* The wait itself, with no lock held; the context may be current or not. The driver's answer. */
+tm_cu_result tm_context_wait(tm_cu_context handle);
 
 /*
  * Everything that was freed before the call is over: waits for the context, current or not. No

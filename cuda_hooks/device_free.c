@@ -64,23 +64,42 @@ static bool is_kept(const struct tm_track_block *b, uint32_t now_ms)
 	       b->bytes <= tm_pools_budget(b->context) && !tm_pools_is_low(b->context);
 }
 
+/* What is under way: a block whose record is gone and that nobody has yet. */
+struct going {
+	struct tm_track_block block;
+	tm_cu_context handle;
+	uint32_t life;
+	uint32_t now_ms;
+	uint32_t epoch; /* closed before the wait; over after it */
+	bool waits;
+};
+
 /*
  * The device's work on the block: strict waits for it, as the driver's own free does; event leaves it
- * to whoever wants the block next. While a stream is captured nobody may wait.
+ * to whoever wants the block next. While a stream is captured nobody may wait. Lock held: what to do.
  */
-static tm_cu_result wait_for_work(uint16_t context)
+static void going_begin(struct going *g)
 {
-	if (tm_device_by_event() || tm_context_captures())
-		return TM_CU_SUCCESS;
-	return tm_context_synchronise(context);
+	struct tm_context *c = tm_context_at(g->block.context);
+	g->handle = c->handle;
+	g->life = c->life;
+	g->waits = !tm_device_by_event() && !tm_context_captures();
+	if (g->waits)
+		g->epoch = tm_context_close(c);
 }
 
-/* [lock] The stamp of a block whose work was waited for is over already. */
-static uint32_t stamp(uint16_t context, uint32_t now_ms)
+static tm_cu_result going_wait(const struct going *g)
 {
-	struct tm_context *c = tm_context_at(context);
-	if (tm_device_by_event() || tm_context_captures())
-		return tm_context_stamp(c, now_ms, tm_device_by_event());
+	return g->waits ? tm_context_wait(g->handle) : TM_CU_SUCCESS;
+}
+
+/* [lock] The stamp of the block; one whose work was waited for is over already. */
+static uint32_t going_stamp(const struct going *g, tm_cu_result waited)
+{
+	struct tm_context *c = tm_context_at(g->block.context);
+	if (!g->waits || waited != TM_CU_SUCCESS)
+		return tm_context_stamp(c, g->now_ms, tm_device_by_event());
+	tm_context_over(c, g->epoch);
 	return c->done;
 }
 
@@ -111,98 +130,109 @@ static tm_cu_ptr over_budget(uint16_t context)
 	return 0;
 }
 
-static void trim_to_budget(uint16_t context)
+static void free_those(uint16_t context, tm_cu_ptr at)
 {
-	tm_cu_ptr at;
-	do {
+	while (at != 0) {
+		tm_driver.cuMemFree_v2(at);
 		tm_hooks_lock();
 		at = over_budget(context);
 		tm_hooks_unlock();
-		if (at != 0)
-			tm_driver.cuMemFree_v2(at);
-	} while (at != 0);
+	}
 }
 
-static tm_cu_result keep_whole(const struct release *f, const struct tm_track_block *b,
-			       uint32_t life, uint32_t now_ms)
+static tm_cu_result keep_whole(const struct release *f, const struct going *g)
 {
+	const struct tm_track_block *b = &g->block;
 	struct tm_context *c = tm_context_at(b->context);
 	struct tm_pool_whole *w = NULL;
+	tm_cu_ptr over = 0;
 	/* An error of the device comes out as it would: from the driver's own free. */
-	if (wait_for_work(b->context) != TM_CU_SUCCESS)
+	if (going_wait(g) != TM_CU_SUCCESS)
 		return pass_on(f, b);
 	tm_hooks_lock();
-	if (c->life == life && c->pools != NULL)
+	if (c->life == g->life && c->pools != NULL)
 		w = tm_cuda_memory_take(sizeof(*w));
 	if (w != NULL) {
 		w->at = f->ptr;
 		w->bytes = b->bytes;
-		w->epoch = stamp(b->context, now_ms);
+		w->epoch = going_stamp(g, TM_CU_SUCCESS);
 		tm_pool_cache_give(&c->pools->whole, w);
+		over = over_budget(b->context);
 	}
 	tm_hooks_unlock();
 	if (w == NULL)
-		return c->life != life ? TM_CU_SUCCESS : pass_on(f, b);
-	trim_to_budget(b->context);
+		return c->life != g->life ? TM_CU_SUCCESS : pass_on(f, b);
+	free_those(b->context, over);
 	return TM_CU_SUCCESS;
 }
 
 /* A chunk of a slab, or a range. Somebody who knows the range's memory may go on using it: it stays. */
-static tm_cu_result give_piece(const struct tm_track_block *b, uint32_t life, uint32_t now_ms)
+static tm_cu_result give_piece(const struct going *g)
 {
+	const struct tm_track_block *b = &g->block;
 	struct tm_context *c = tm_context_at(b->context);
-	tm_cu_result rc = wait_for_work(b->context);
+	tm_cu_result rc = going_wait(g);
+	tm_cu_ptr over = 0;
 	uint32_t epoch;
 	tm_hooks_lock();
-	if (c->life != life || c->pools == NULL) {
-		tm_hooks_unlock();
-		return TM_CU_SUCCESS;
+	if (c->life == g->life && c->pools != NULL) {
+		epoch = going_stamp(g, rc);
+		if (tm_device_chunk(b) != NULL)
+			tm_pool_slab_give(&c->pools->slab, tm_device_chunk(b), epoch);
+		else if ((b->flags & TM_TRACK_EXPORTED) == 0)
+			tm_pool_vmm_give(&c->pools->vmm, tm_device_range(b), epoch);
+		if (rc == TM_CU_SUCCESS)
+			over = over_budget(b->context);
 	}
-	/* Could not be waited for: over with the next wait that succeeds. */
-	epoch = rc == TM_CU_SUCCESS ? stamp(b->context, now_ms)
-				    : tm_context_stamp(c, now_ms, false);
-	if (tm_device_chunk(b) != NULL)
-		tm_pool_slab_give(&c->pools->slab, tm_device_chunk(b), epoch);
-	else if ((b->flags & TM_TRACK_EXPORTED) == 0)
-		tm_pool_vmm_give(&c->pools->vmm, tm_device_range(b), epoch);
 	tm_hooks_unlock();
-	if (rc == TM_CU_SUCCESS)
-		trim_to_budget(b->context);
+	free_those(b->context, over);
 	return rc;
+}
+
+/* [lock] What becomes of a block that was found. */
+enum fate { FATE_DRIVER, FATE_WHOLE, FATE_PIECE };
+
+static enum fate fate_of(const struct release *f, const struct going *g, tm_cu_context current)
+{
+	const struct tm_track_block *b = &g->block;
+	if (b->kind != TM_LEDGER_GPU_DEVICE || b->context == 0)
+		return FATE_DRIVER;
+	tm_sites_died(b->site_class, b->born_ms, g->now_ms);
+	if (b->owner != 0)
+		return FATE_PIECE;
+	if (f->how == FREE_NOW && tm_context_at(b->context)->handle == current &&
+	    is_kept(b, g->now_ms))
+		return FATE_WHOLE;
+	tm_pools_changed(tm_context_at(b->context)->device, (int64_t)b->bytes);
+	return FATE_DRIVER;
 }
 
 static tm_cu_result free_block(const struct release *f)
 {
-	uint32_t now_ms = (uint32_t)tm_clock_ms(), life;
-	tm_cu_context handle = tm_context_current();
-	struct tm_track_block *found, b;
-	bool kept = false;
+	struct going g = {.now_ms = (uint32_t)tm_clock_ms()};
+	tm_cu_context current = tm_context_current();
+	struct tm_track_block *found;
+	enum fate fate;
 	tm_hooks_lock();
 	found = tm_track_find(TM_TRACK_ADDRESS, f->ptr);
-	if (found == NULL) {
-		bool wrong = f->ptr != 0 && is_ours_and_idle(f->ptr);
+	/* What another process lent is closed, not freed; that is another call. */
+	if (found == NULL || found->kind == TM_LEDGER_GPU_IPC) {
+		bool wrong = found == NULL && f->ptr != 0 && is_ours_and_idle(f->ptr);
 		tm_hooks_unlock();
 		return wrong ? TM_CU_INVALID_VALUE : real_free(f);
 	}
-	b = *found;
-	life = tm_context_at(b.context)->life;
-	if (b.kind == TM_LEDGER_GPU_DEVICE && b.context != 0) {
-		tm_sites_died(b.site_class, b.born_ms, now_ms);
-		kept = b.owner == 0 && f->how == FREE_NOW &&
-		       tm_context_at(b.context)->handle == handle && is_kept(&b, now_ms);
-		if (b.owner == 0 && !kept)
-			tm_pools_changed(tm_context_at(b.context)->device, (int64_t)b.bytes);
-	}
-	/* A block that others opened is closed, not freed; it has its own call for that. */
-	if (b.kind == TM_LEDGER_GPU_IPC) {
-		tm_hooks_unlock();
-		return real_free(f);
-	}
-	tm_track_remove(TM_TRACK_ADDRESS, f->ptr, &b);
+	g.block = *found;
+	tm_track_drop(found);
+	fate = fate_of(f, &g, current);
+	if (fate != FATE_DRIVER)
+		going_begin(&g);
 	tm_hooks_unlock();
-	if (b.owner != 0)
-		return give_piece(&b, life, now_ms);
-	return kept ? keep_whole(f, &b, life, now_ms) : pass_on(f, &b);
+	switch (fate) {
+	case FATE_WHOLE: return keep_whole(f, &g);
+	case FATE_PIECE: return give_piece(&g);
+	case FATE_DRIVER: break;
+	}
+	return pass_on(f, &g.block);
 }
 
 static tm_cu_result free_plain(const struct release *f)

@@ -115,21 +115,26 @@ static bool take_or_look(struct request *q, tm_cu_ptr *ret)
 	return c->done != done && take(q, ret);
 }
 
-/* Fills the request; true: a back end may serve it. The lock is taken and given back. */
-static bool ask(struct request *q, size_t bytes)
+/*
+ * Fills the request and says whether a back end may serve it. The lock is held afterwards if so; it is
+ * given back meanwhile where a call site has to be looked up in the loader's list.
+ */
+static bool ask_locked(struct request *q, size_t bytes)
 {
 	bool sharing = false, fine;
-	*q = (struct request){.bytes = bytes, .now_ms = (uint32_t)tm_clock_ms()};
-	if (bytes == 0 || !tm_hooks_pools())
+	*q = (struct request){.bytes = bytes};
+	if (bytes == 0)
 		return false;
 	q->handle = tm_context_current();
 	if (q->handle == NULL || tm_context_captures())
 		return false;
+	q->now_ms = (uint32_t)tm_clock_ms();
 	if (tm_root.options.cuda_pool == TM_CUDA_POOL_AUTO)
 		sharing = tm_pools_sharing();
 	tm_hooks_lock();
 	q->context = tm_context_of(q->handle);
 	if (q->context == 0 || tm_pools_of(q->context) == NULL) {
+		q->context = 0;
 		tm_hooks_unlock();
 		return false;
 	}
@@ -143,7 +148,6 @@ static bool ask(struct request *q, size_t bytes)
 		q->verdict = tm_sites_verdict(q->class, q->now_ms);
 	}
 	q->use = tm_pools_choose(q->context, bytes, &q->verdict, sharing);
-	tm_hooks_unlock();
 	return true;
 }
 
@@ -296,40 +300,61 @@ static bool grow_slab(struct request *q, tm_cu_ptr *ret)
 
 /* --- cuMemAlloc ----------------------------------------------------------------------------------- */
 
+static bool hit_locked(struct request *q, tm_cu_ptr *ptr)
+{
+	bool taken = tm_context_at(q->context)->handle == q->handle && take_or_look(q, ptr);
+	if (taken)
+		count(q->context, !q->fresh);
+	return taken;
+}
+
 static bool hit(struct request *q, tm_cu_ptr *ptr)
 {
 	bool taken;
 	tm_hooks_lock();
-	taken = tm_context_at(q->context)->handle == q->handle && take_or_look(q, ptr);
-	if (taken)
-		count(q->context, !q->fresh);
+	taken = hit_locked(q, ptr);
 	tm_hooks_unlock();
 	return taken;
 }
 
-tm_cu_result tm_on_cuMemAlloc_v2(tm_cu_ptr *ptr, size_t bytes)
+/* Nothing was at hand. */
+static TM_NOINLINE tm_cu_result miss(struct request *q, tm_cu_ptr *ptr)
 {
-	struct request q;
-	if (ptr == NULL || !ask(&q, bytes)) {
-		if (ptr == NULL)
-			q.context = 0;
-		return plain(&q, ptr, bytes);
-	}
-	if (q.use == TM_POOLS_NONE)
-		return plain(&q, ptr, bytes);
-	if (hit(&q, ptr))
-		return TM_CU_SUCCESS;
 	/* Before CUDA 12.5 waiting is the only way to know. */
-	if (q.waiting && tm_device_by_event() && tm_driver.cuCtxRecordEvent == NULL &&
-	    tm_context_synchronise(q.context) == TM_CU_SUCCESS && hit(&q, ptr))
+	if (q->waiting && tm_device_by_event() && tm_driver.cuCtxRecordEvent == NULL &&
+	    tm_context_synchronise(q->context) == TM_CU_SUCCESS && hit(q, ptr))
 		return TM_CU_SUCCESS;
-	if (q.use == TM_POOLS_SLAB && grow_slab(&q, ptr))
+	if (q->use == TM_POOLS_SLAB && grow_slab(q, ptr))
 		return TM_CU_SUCCESS;
 	/* The device is full, or nothing fits: what it has not finished may fit once it has. */
-	if (q.waiting && q.use != TM_POOLS_WHOLE &&
-	    tm_context_synchronise(q.context) == TM_CU_SUCCESS && hit(&q, ptr))
+	if (q->waiting && q->use != TM_POOLS_WHOLE &&
+	    tm_context_synchronise(q->context) == TM_CU_SUCCESS && hit(q, ptr))
 		return TM_CU_SUCCESS;
-	return plain(&q, ptr, bytes);
+	return plain(q, ptr, q->bytes);
+}
+
+static tm_cu_result pooled(tm_cu_ptr *ptr, size_t bytes)
+{
+	struct request q;
+	bool taken;
+	if (!ask_locked(&q, bytes))
+		return plain(&q, ptr, bytes);
+	taken = q.use != TM_POOLS_NONE && hit_locked(&q, ptr);
+	tm_hooks_unlock();
+	if (taken)
+		return TM_CU_SUCCESS;
+	return q.use == TM_POOLS_NONE ? plain(&q, ptr, bytes) : miss(&q, ptr);
+}
+
+tm_cu_result tm_on_cuMemAlloc_v2(tm_cu_ptr *ptr, size_t bytes)
+{
+	tm_cu_result rc;
+	if (tm_hooks_pools() && ptr != NULL)
+		return pooled(ptr, bytes);
+	rc = tm_driver.cuMemAlloc_v2(ptr, bytes);
+	if (rc == TM_CU_SUCCESS)
+		tm_note_add(TM_TRACK_ADDRESS, *ptr, bytes, TM_LEDGER_GPU_DEVICE);
+	return rc;
 }
 
 tm_cu_result tm_on_cuMemAllocPitch_v2(tm_cu_ptr *ptr, size_t *pitch, size_t width, size_t height,

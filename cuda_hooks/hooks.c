@@ -14,6 +14,9 @@ static _Atomic uint32_t
 	initialised;          /* generation + 1 of the process image in which cuInit succeeded */
 static _Atomic uint32_t dead; /* 1: forked after that: CUDA does not work here */
 
+/* The generation + 1 in which the hooks were found to serve; 0: not yet, or they do not. */
+static _Atomic uint32_t serves;
+
 /* A child made by raw fork inherits records that nobody changes any more: it gets no service. */
 void tm_hooks_lock(void)
 {
@@ -43,6 +46,7 @@ void tm_hooks_fork_child(void)
 {
 	if (atomic_load_explicit(&initialised, memory_order_relaxed) != 0)
 		atomic_store_explicit(&dead, 1, memory_order_relaxed);
+	atomic_store_explicit(&serves, 0, memory_order_relaxed);
 }
 
 bool tm_hooks_pools(void)
@@ -57,12 +61,23 @@ static bool is_dead(void)
 	       (born != 0 && born != tm_fork_generation() + 1);
 }
 
+static TM_COLD bool may_serve(void)
+{
+	if (tm_root.options.cuda == TM_CUDA_OFF || tm_root.server != TM_SERVER_ENGINE || is_dead())
+		return false;
+	atomic_store_explicit(&serves, tm_fork_generation() + 1, memory_order_relaxed);
+	return true;
+}
+
 /* Whether the handlers serve this call. */
-static bool enter(void *caller)
+TM_INLINE bool enter(void *caller)
 {
 	struct tm_hooks_thread *t = &tm_hooks_thread;
-	if (t->inside != 0 || tm_root.options.cuda == TM_CUDA_OFF ||
-	    tm_root.server != TM_SERVER_ENGINE || is_dead())
+	if (TM_UNLIKELY(t->inside != 0))
+		return false;
+	if (TM_UNLIKELY(atomic_load_explicit(&serves, memory_order_relaxed) !=
+			tm_fork_generation() + 1) &&
+	    !may_serve())
 		return false;
 	if (t->tagged == 0)
 		t->site = (uintptr_t)caller;

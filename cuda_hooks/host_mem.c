@@ -1,33 +1,223 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * host_mem: pinned host memory of cuMemAllocHost and cuMemHostAlloc.
+ *
+ * Pinning costs a walk over the pages, and unpinning waits for the device. A freed block is kept whole,
+ * for requests of at most an eighth less with the same flags: no rounding to powers of two. It is not
+ * used again, nor given back to the driver, before transfers that were under way when it was freed have
+ * ended (see context.h). Blocks that the program pins itself are not ours to keep.
  */
 #include "cuda_hooks/driver.h"
 #include "cuda_hooks/hooks.h"
+#include "cuda_hooks/memory.h"
 #include "cuda_hooks/note.h"
+#include "cuda_hooks/pools.h"
+#include "shim/base/bits.h"
+#include "shim/boot.h"
+#include "shim/os/clock.h"
+
+/* What cuMemAllocHost gives has no flags, and a kind of its own. */
+#define KIND_PLAIN UINT32_MAX
+
+/* The driver pins whole pages. */
+#define GRAIN 4096u
+
+/* A block's size with the driver, and its kind, in the record's owner. */
+static uint64_t owner_of(uint64_t bytes, uint32_t kind)
+{
+	return bytes << 8 | (kind == KIND_PLAIN ? 0xff : kind & 0x7f);
+}
+
+static uint32_t kind_of(uint64_t owner)
+{
+	return (owner & 0xff) == 0xff ? KIND_PLAIN : (uint32_t)(owner & 0x7f);
+}
+
+static void note(uint16_t context, void *ptr, uint64_t bytes, uint64_t owner)
+{
+	struct tm_track_block b = {.bytes = bytes,
+				   .owner = owner,
+				   .born_ms = (uint32_t)tm_clock_ms(),
+				   .refs = 1,
+				   .context = context};
+	struct tm_track_where where = tm_note_where(context, TM_LEDGER_GPU_PINNED, 0);
+	tm_track_add(TM_TRACK_ADDRESS, (uintptr_t)ptr, &b, &where);
+}
+
+static bool pools_host(size_t bytes)
+{
+	return tm_hooks_pools() && bytes != 0 &&
+	       tm_root.options.cuda_host_bytes != TM_OPTION_NONE && !tm_context_captures();
+}
+
+/* [lock] A kept block. */
+static bool take(uint16_t context, void **ptr, size_t bytes, uint32_t kind)
+{
+	struct tm_pools *p = tm_pools_of(context);
+	struct tm_context *c = tm_context_at(context);
+	uint64_t least = tm_bits_align_up(bytes, GRAIN);
+	struct tm_pool_whole *w;
+	bool waiting = false;
+	if (p == NULL)
+		return false;
+	w = tm_pool_cache_take(&p->host, least, least / 8, kind, c->done, &waiting);
+	if (w == NULL && waiting && tm_root.options.cuda_free_sync == TM_CUDA_FREE_EVENT) {
+		tm_context_record(c);
+		tm_context_settle(c);
+		w = tm_pool_cache_take(&p->host, least, least / 8, kind, c->done, NULL);
+	}
+	if (w == NULL)
+		return false;
+	*ptr = (void *)(uintptr_t)w->at;
+	note(context, *ptr, bytes, owner_of(w->bytes, kind));
+	tm_cuda_memory_give(w, sizeof(*w));
+	return true;
+}
+
+static tm_cu_result real_alloc(void **ptr, size_t bytes, unsigned int flags, uint32_t kind)
+{
+	return kind == KIND_PLAIN ? tm_driver.cuMemAllocHost_v2(ptr, bytes)
+				  : tm_driver.cuMemHostAlloc(ptr, bytes, flags);
+}
+
+/* Everything of a context that may go; its oldest first. NULL: nothing more. */
+static void *evict(uint16_t context, uint64_t keep)
+{
+	struct tm_pools *p = tm_context_at(context)->pools;
+	struct tm_pool_whole *w;
+	void *at = NULL;
+	if (p != NULL && p->host.idle_bytes > keep && !tm_context_captures() &&
+	    (w = tm_pool_cache_evict(&p->host)) != NULL) {
+		at = (void *)(uintptr_t)w->at;
+		tm_cuda_memory_give(w, sizeof(*w));
+	}
+	return at;
+}
+
+static bool trim(uint16_t context, uint64_t keep)
+{
+	bool any = false;
+	void *at;
+	do {
+		tm_hooks_lock();
+		at = evict(context, keep);
+		tm_hooks_unlock();
+		/* The driver's own free waits for what it must. */
+		if (at != NULL)
+			tm_driver.cuMemFreeHost(at);
+		any |= at != NULL;
+	} while (at != NULL);
+	return any;
+}
+
+static tm_cu_result alloc(void **ptr, size_t bytes, unsigned int flags, uint32_t kind)
+{
+	tm_cu_context handle = tm_context_current();
+	uint16_t context = 0;
+	tm_cu_result rc;
+	bool taken = false;
+	if (ptr != NULL && handle != NULL && pools_host(bytes)) {
+		tm_hooks_lock();
+		context = tm_context_of(handle);
+		taken = context != 0 && take(context, ptr, bytes, kind);
+		tm_hooks_unlock();
+	}
+	if (taken)
+		return TM_CU_SUCCESS;
+	rc = real_alloc(ptr, bytes, flags, kind);
+	if (rc == TM_CU_OUT_OF_MEMORY && context != 0 && trim(context, 0))
+		rc = real_alloc(ptr, bytes, flags, kind);
+	if (rc != TM_CU_SUCCESS)
+		return rc;
+	if (context == 0) {
+		tm_note_add(TM_TRACK_ADDRESS, (uintptr_t)*ptr, bytes, TM_LEDGER_GPU_PINNED);
+		return rc;
+	}
+	tm_hooks_lock();
+	note(context, *ptr, bytes, owner_of(tm_bits_align_up(bytes, GRAIN), kind));
+	tm_hooks_unlock();
+	return rc;
+}
 
 tm_cu_result tm_on_cuMemAllocHost_v2(void **ptr, size_t bytes)
 {
-	tm_cu_result rc = tm_driver.cuMemAllocHost_v2(ptr, bytes);
-	if (rc == TM_CU_SUCCESS)
-		tm_note_add(TM_TRACK_ADDRESS, (uintptr_t)*ptr, bytes, TM_LEDGER_GPU_PINNED);
-	return rc;
+	return alloc(ptr, bytes, 0, KIND_PLAIN);
 }
 
 tm_cu_result tm_on_cuMemHostAlloc(void **ptr, size_t bytes, unsigned int flags)
 {
-	tm_cu_result rc = tm_driver.cuMemHostAlloc(ptr, bytes, flags);
-	if (rc == TM_CU_SUCCESS)
-		tm_note_add(TM_TRACK_ADDRESS, (uintptr_t)*ptr, bytes, TM_LEDGER_GPU_PINNED);
+	/* Flags that we do not know may make blocks differ in ways that we do not know either. */
+	if (flags > 0x7f) {
+		tm_cu_result rc = tm_driver.cuMemHostAlloc(ptr, bytes, flags);
+		if (rc == TM_CU_SUCCESS)
+			tm_note_add(TM_TRACK_ADDRESS, (uintptr_t)*ptr, bytes, TM_LEDGER_GPU_PINNED);
+		return rc;
+	}
+	return alloc(ptr, bytes, flags, flags);
+}
+
+/* --- cuMemFreeHost --------------------------------------------------------------------------------- */
+
+static tm_cu_result pass_on(void *ptr, const struct tm_track_block *was)
+{
+	tm_cu_result rc = tm_driver.cuMemFreeHost(ptr);
+	if (rc != TM_CU_SUCCESS)
+		tm_note_undo(TM_TRACK_ADDRESS, (uintptr_t)ptr, was);
 	return rc;
+}
+
+static tm_cu_result keep(void *ptr, const struct tm_track_block *b, uint32_t life)
+{
+	struct tm_context *c = tm_context_at(b->context);
+	bool by_event = tm_root.options.cuda_free_sync == TM_CUDA_FREE_EVENT;
+	struct tm_pool_whole *w = NULL;
+	if (!by_event && tm_context_synchronise(b->context) != TM_CU_SUCCESS)
+		return pass_on(ptr, b);
+	tm_hooks_lock();
+	if (c->life == life && c->pools != NULL)
+		w = tm_cuda_memory_take(sizeof(*w));
+	if (w != NULL) {
+		w->at = (uintptr_t)ptr;
+		w->bytes = b->owner >> 8;
+		w->kind = kind_of(b->owner);
+		w->epoch = by_event ? tm_context_stamp(c, (uint32_t)tm_clock_ms(), true) : c->done;
+		tm_pool_cache_give(&c->pools->host, w);
+	}
+	tm_hooks_unlock();
+	if (w == NULL)
+		return pass_on(ptr, b);
+	trim(b->context, tm_pools_host_budget(b->context));
+	return TM_CU_SUCCESS;
+}
+
+/* [lock] Freed twice. */
+static bool is_idle(const void *ptr)
+{
+	uint16_t i;
+	for (i = 1; i < TM_CONTEXTS; i++) {
+		const struct tm_pools *p = tm_context_at(i)->pools;
+		if (p != NULL && tm_pool_cache_holds(&p->host, (uintptr_t)ptr))
+			return true;
+	}
+	return false;
 }
 
 tm_cu_result tm_on_cuMemFreeHost(void *ptr)
 {
-	struct tm_track_block was;
-	bool known = tm_note_release(TM_TRACK_ADDRESS, (uintptr_t)ptr, &was);
-	tm_cu_result rc = tm_driver.cuMemFreeHost(ptr);
-	if (rc != TM_CU_SUCCESS && known)
-		tm_note_undo(TM_TRACK_ADDRESS, (uintptr_t)ptr, &was);
-	return rc;
+	tm_cu_context handle = tm_context_current();
+	struct tm_track_block b;
+	uint32_t life = 0;
+	bool kept, wrong;
+	tm_hooks_lock();
+	if (!tm_track_remove(TM_TRACK_ADDRESS, (uintptr_t)ptr, &b)) {
+		wrong = ptr != NULL && tm_hooks_pools() && is_idle(ptr);
+		tm_hooks_unlock();
+		return wrong ? TM_CU_INVALID_VALUE : tm_driver.cuMemFreeHost(ptr);
+	}
+	life = tm_context_at(b.context)->life;
+	kept = b.owner != 0 && b.kind == TM_LEDGER_GPU_PINNED && handle != NULL &&
+	       handle == tm_context_at(b.context)->handle && pools_host(b.bytes) &&
+	       (b.owner >> 8) <= tm_pools_host_budget(b.context);
+	tm_hooks_unlock();
+	return kept ? keep(ptr, &b, life) : pass_on(ptr, &b);
 }

@@ -23,7 +23,6 @@ void tm_note_add(enum tm_track_space space, uint64_t value, uint64_t bytes,
 	tm_cu_context handle = tm_context_current();
 	struct tm_track_block block = {.bytes = bytes, .refs = 1};
 	struct tm_track_where where;
-	tm_hooks_initialised();
 	tm_hooks_lock();
 	block.context = tm_context_of(handle);
 	where = tm_note_where(block.context, kind, 0);
@@ -49,7 +48,7 @@ static bool release(enum tm_track_space space, uint64_t value, struct tm_track_b
 		return false;
 	*ret_was = *block;
 	if (--block->refs == 0)
-		tm_track_remove(space, value, NULL);
+		tm_track_drop(block);
 	return true;
 }
 

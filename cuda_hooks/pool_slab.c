@@ -133,9 +133,9 @@ void tm_pool_slab_settle(struct tm_pool_slab *pool, uint32_t done)
 	while (n != NULL) {
 		struct tm_chunk *c = TM_CONTAINER_OF(n, struct tm_chunk, node);
 		n = n->next;
-		/* Those of another stamp may lie between: a synchronised free is over at once. */
+		/* Stamps grow; one that was waited for behind one that was not is late, no more. */
 		if ((int32_t)(c->epoch - done) > 0)
-			continue;
+			break;
 		tm_list_remove(&pool->waiting, &c->node);
 		release(pool, c);
 	}

@@ -7,6 +7,7 @@
 #define SPACE_SHIFT 60u
 #define FIRST_BITS 8u
 #define ROW_BITS 11u
+#define RECENT 64u
 
 _Static_assert((1u << ROW_BITS) >= 2 * TM_LEDGER_GPU_ROWS, "probes stay short");
 
@@ -23,6 +24,7 @@ static uint64_t own_lost;
 static uint32_t *count_of_rows = &own_count; /* [lock] where others read it */
 static uint64_t *lost_rows = &own_lost;      /* [lock] */
 static uint16_t row_index[1u << ROW_BITS];   /* [lock] number + 1 */
+static uint16_t recent_row[RECENT];          /* [lock] guesses */
 static struct tm_track_total totals[TM_TRACK_DEVICES];
 static unsigned devices;
 
@@ -63,7 +65,7 @@ static bool is_row(const struct tm_ledger_gpu *row, const struct tm_track_where 
 }
 
 /* Row 0 is for what has no row of its own. */
-static uint32_t row_of(const struct tm_track_where *where)
+static TM_NOINLINE uint32_t find_row(const struct tm_track_where *where)
 {
 	uint64_t hash = tm_hash_add(tm_hash_add(where->site, where->context),
 				    (uint64_t)where->device << 40 | (uint64_t)where->kind << 32 |
@@ -89,6 +91,15 @@ static uint32_t row_of(const struct tm_track_where *where)
 	row_index[slot] = (uint16_t)(n + 1);
 	__atomic_store_n(count_of_rows, row_count, __ATOMIC_RELEASE);
 	return n;
+}
+
+/* Most blocks come from few sites. */
+static uint32_t row_of(const struct tm_track_where *where)
+{
+	uint16_t *recent = &recent_row[(where->site ^ where->site >> 6 ^ where->kind) % RECENT];
+	if (*recent >= row_count || !is_row(&rows[*recent], where))
+		*recent = (uint16_t)find_row(where);
+	return *recent;
 }
 
 static struct tm_track_total *total_of(unsigned device)
@@ -204,6 +215,11 @@ bool tm_track_add(enum tm_track_space space, uint64_t value, struct tm_track_blo
 	if (counts(block))
 		count_in(block->row, block, rows[block->row].device);
 	return true;
+}
+
+void tm_track_drop(struct tm_track_block *block)
+{
+	drop((size_t)(block - table));
 }
 
 void tm_track_restore(const struct tm_track_block *block)

@@ -64,6 +64,9 @@ struct tm_track_block *tm_track_around(uint64_t address, uint64_t *ret_start);
 /* False: not known. ret_block may be NULL. */
 bool tm_track_remove(enum tm_track_space space, uint64_t value, struct tm_track_block *ret_block);
 
+/* The same of one that was found. */
+void tm_track_drop(struct tm_track_block *block);
+
 /* A removed block is there after all: nothing was allocated anew. */
 void tm_track_restore(const struct tm_track_block *block);
 
