@@ -11,6 +11,7 @@
 #define TM_ALLOC_H
 
 #include "shim/base/attrs.h"
+#include "shim/base/tunables.h"
 
 /* Each with the account (the default), and _plain without it (TIERMALLOC_LEDGER=off). */
 #define TM_ALLOC_VARIANT(suffix)                                                                   \
@@ -34,6 +35,9 @@ size_t tm_alloc_usable(void *p);
 /* Gives back what is free, in the caller's heap, orphans and all parts. Bytes given back. */
 size_t tm_alloc_trim(void);
 
+/* The same of one tier's blocks above 64 KiB; of the session tier also of what all slots share. */
+size_t tm_alloc_trim_tier(enum tm_tier tier);
+
 /* The forms that give every block at least TIERMALLOC_ALIGN; alloc_align.c. They keep the account. */
 struct tm_ops;
 void tm_alloc_align_ops(struct tm_ops *ops);
@@ -43,6 +47,8 @@ struct tm_site;
 struct tm_granule;
 void *tm_alloc_any(size_t size, struct tm_site site); /* malloc for a given site */
 void *tm_alloc_slow(size_t size, struct tm_site site);
+/* For a tier that the program names; align a power of two of at least 16. */
+void *tm_alloc_tier(size_t size, size_t align, enum tm_tier tier, struct tm_site site);
 void *tm_alloc_zero_slow(size_t size, struct tm_site site);
 void *tm_alloc_aligned_slow(size_t align, size_t size, struct tm_site site);
 void tm_alloc_free_slow(void *p, struct tm_granule *g);

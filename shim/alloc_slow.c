@@ -19,15 +19,28 @@
 #include "shim/heap/span.h"
 #include "shim/heap/store.h"
 #include "shim/heap/tcache.h"
+#include "shim/heap/tier.h"
 #include "shim/heap/trim.h"
 #include "shim/helper.h"
 #include "shim/os/clock.h"
+#include "shim/routing.h"
 #include "shim/samples.h"
 #include "shim/thread.h"
 
 /* Between two looks at a heap pass at least 100 ms, and fifty times what the last one took. */
 #define LOOK_PAUSE_MS 100u
 #define LOOK_SHARE 50u
+
+/* Requests whose caller names the tier get a block of their own from here on. */
+#define TIER_FROM_BYTES ((size_t)32 << 10)
+
+struct request {
+	size_t size;
+	size_t align;
+	enum tm_fill fill;
+	enum tm_tier tier; /* TM_TIER_ALL: the policies choose */
+	struct tm_site site;
+};
 
 /* Large blocks freed where no lock may be taken; whoever holds a heap next frees them. */
 static _Atomic(struct tm_slot *) deferred;
@@ -43,14 +56,15 @@ static void defer_large(void *p)
 }
 
 /* The ledger hears of it first: afterwards the place may be somebody else's already. */
-static int free_large(void *p, struct tm_granule *g)
+static int free_large(struct tm_heap *h, void *p, struct tm_granule *g)
 {
+	tm_routing_died(h, g);
 	if (tm_account_store.gone != NULL)
 		tm_account_store.gone(g);
 	return tm_large_free(p, g);
 }
 
-static void free_deferred(void)
+static void free_deferred(struct tm_heap *h)
 {
 	struct tm_slot *slot;
 
@@ -60,7 +74,7 @@ static void free_deferred(void)
 	while (slot != NULL) {
 		struct tm_slot *next = slot->next;
 
-		free_large(slot, tm_zone_granule(slot));
+		free_large(h, slot, tm_zone_granule(slot));
 		slot = next;
 	}
 }
@@ -76,27 +90,36 @@ static size_t collect_spans(struct tm_heap *h)
 	return bytes;
 }
 
-static void *large_take(struct tm_heap *h, size_t size, size_t align, enum tm_fill fill,
-			struct tm_site site)
+/* A block of whole pages, of the tier that the caller asks for or the policies choose. */
+static void *large_take(struct tm_heap *h, const struct request *r)
 {
-	free_deferred();
-	tm_trim_before_block(h, size);
+	struct tm_route_decision d = {.tier = (uint8_t)r->tier, .authority = TM_AUTHORITY_RULE};
+	struct tm_large_request large = {r->size, r->align, r->fill, r->tier, TM_PART_LARGE};
+	size_t size = r->size;
+
+	free_deferred(h);
+	if (d.tier == TM_TIER_ALL)
+		d = tm_routing_decide(h, &(struct tm_routing_request){size, r->align, r->site});
+	large.tier = (enum tm_tier)d.tier;
+	large.part = tm_tier_part(large.tier, d.authority == TM_AUTHORITY_RULE ? TM_TIER_ASKED
+									       : TM_TIER_GUESSED);
+	tm_trim_before_block(h, large.part, size);
 	if (tm_limit_is_near(size)) {
 		tm_trim_for_memory(h);
 		tm_limit_settle();
 	}
-	void *p = tm_large_alloc(size, align, fill);
+	void *p = tm_large_take(&large);
 	if (p == NULL && collect_spans(h) != 0)
-		p = tm_large_alloc(size, align, fill);
+		p = tm_large_take(&large);
 	if (p == NULL)
 		return NULL;
+	tm_routing_born(p, d);
 	struct tm_granule *g = tm_zone_granule(p);
-	g->large.requested = size;
 	if (tm_span_keeps_entries) {
-		unsigned id = tm_account_id(h, site);
+		unsigned id = tm_account_id(h, r->site);
 
 		tm_account_count(h, id, size);
-		tm_account_sample(h, id, size, site);
+		tm_account_sample(h, id, size, r->site);
 		g->large.account = tm_entry8_make(id, h->epoch, h->index);
 		if (tm_account_store.block != NULL)
 			tm_account_store.block(g);
@@ -104,44 +127,54 @@ static void *large_take(struct tm_heap *h, size_t size, size_t align, enum tm_fi
 	return p;
 }
 
-static void *serve(struct tm_heap *h, size_t size, size_t align, enum tm_fill fill,
-		   struct tm_site site)
+static void *serve(struct tm_heap *h, const struct request *r)
 {
 	unsigned klass = TM_CLASSES;
 	void *p;
 
-	if (size <= TM_SLOT_MAX)
-		klass = align <= 16 ? tm_class_of(size) : tm_class_of_aligned(size, align);
+	if (r->size <= TM_SLOT_MAX && (r->tier == TM_TIER_ALL || r->size < TIER_FROM_BYTES))
+		klass = r->align <= 16 ? tm_class_of(r->size)
+				       : tm_class_of_aligned(r->size, r->align);
 	if (klass >= TM_CLASSES)
-		return large_take(h, size, align, fill, site);
-	p = tm_tcache_refill(h, klass, size, site);
+		return large_take(h, r);
+	p = tm_tcache_refill(h, klass, r->size, r->site);
 	if (p == NULL) {
 		bool collected = collect_spans(h) != 0;
 
 		if (tm_purge_rescue(TM_PART_SPAN) || collected)
-			p = tm_tcache_refill(h, klass, size, site);
+			p = tm_tcache_refill(h, klass, r->size, r->site);
 	}
-	if (p != NULL && fill == TM_FILL_ZERO)
-		memset(p, 0, size);
+	if (p != NULL && r->fill == TM_FILL_ZERO)
+		memset(p, 0, r->size);
+	return p;
+}
+
+static void *slow_any(const struct request *r)
+{
+	void *p = NULL;
+
+	if (r->size <= PTRDIFF_MAX) {
+		struct tm_thread_heap held = tm_thread_enter();
+
+		p = held.hold == TM_THREAD_NONE ? tm_emergency_alloc(r->size, r->align)
+						: serve(held.heap, r);
+		tm_thread_leave(held);
+	}
+	if (p == NULL) {
+		tm_samples_event(TM_LEDGER_OUT_OF_MEMORY, r->tier, r->size, 0);
+		errno = ENOMEM;
+	}
 	return p;
 }
 
 static void *slow(size_t size, size_t align, enum tm_fill fill, struct tm_site site)
 {
-	void *p = NULL;
+	return slow_any(&(struct request){size, align, fill, TM_TIER_ALL, site});
+}
 
-	if (size <= PTRDIFF_MAX) {
-		struct tm_thread_heap held = tm_thread_enter();
-
-		p = held.hold == TM_THREAD_NONE ? tm_emergency_alloc(size, align)
-						: serve(held.heap, size, align, fill, site);
-		tm_thread_leave(held);
-	}
-	if (p == NULL) {
-		tm_samples_event(TM_LEDGER_OUT_OF_MEMORY, 0, size, 0);
-		errno = ENOMEM;
-	}
-	return p;
+void *tm_alloc_tier(size_t size, size_t align, enum tm_tier tier, struct tm_site site)
+{
+	return slow_any(&(struct request){size, align, TM_FILL_ANY, tier, site});
 }
 
 TM_NOINLINE void *tm_alloc_slow(size_t size, struct tm_site site)
@@ -177,7 +210,7 @@ static void give_large(void *p, struct tm_granule *g, struct tm_thread_heap held
 	}
 	if (held.hold == TM_THREAD_NONE)
 		defer_large(p);
-	else if (free_large(p, g) != 0)
+	else if (free_large(held.heap, p, g) != 0)
 		tm_error_count(TM_ERROR_DOUBLE, p);
 	tm_thread_leave(held);
 }
@@ -308,13 +341,14 @@ static void *resize_large(void *p, struct tm_granule *g, size_t size, struct tm_
 	}
 	if (tm_account_store.gone != NULL)
 		tm_account_store.gone(g);
+	struct tm_route_decision birth = {.site = g->large.site, .epoch = g->large.epoch};
 	void *fresh = tm_large_resize(p, g, size);
 	if (fresh == NULL && tm_account_store.block != NULL)
 		tm_account_store.block(g);
 	if (fresh != NULL) {
 		struct tm_granule *now = tm_zone_granule(fresh);
 
-		now->large.requested = size;
+		tm_routing_born(fresh, birth);
 		if (tm_span_keeps_entries) {
 			unsigned id = tm_account_id(held.heap, site);
 
@@ -376,20 +410,28 @@ size_t tm_alloc_usable(void *p)
 	return tm_foreign_usable(p);
 }
 
-size_t tm_alloc_trim(void)
+/* TM_TIER_ALL: all of them. */
+size_t tm_alloc_trim_tier(enum tm_tier tier)
 {
 	size_t bytes = 0;
 	int saved = errno;
 	struct tm_thread_heap held = tm_thread_enter();
 
 	if (held.hold != TM_THREAD_NONE) {
-		tm_trim_lock();
-		bytes += tm_trim_heap(held.heap, TM_TRIM_PAGES);
-		bytes += tm_trim_orphans();
-		tm_trim_unlock();
-		bytes += tm_purge_now();
+		if (tier == TM_TIER_ALL || tier == TM_TIER_SESSION) {
+			tm_trim_lock();
+			bytes += tm_trim_heap(held.heap, TM_TRIM_PAGES);
+			bytes += tm_trim_orphans();
+			tm_trim_unlock();
+		}
+		bytes += tm_purge_tier(tier);
 	}
 	tm_thread_leave(held);
 	errno = saved;
 	return bytes;
+}
+
+size_t tm_alloc_trim(void)
+{
+	return tm_alloc_trim_tier(TM_TIER_ALL);
 }

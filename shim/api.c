@@ -2,8 +2,8 @@
 /*
  * api: the functions of tiermalloc.h, a few lines each over the modules. Any thread.
  *
- * Sessions are numbered and counted here. Steps, tags, rules and tiers belong to parts that this
- * build does not have: their functions accept every right call and do nothing.
+ * Sessions are numbered and counted here. Tags belong to a part that this build does not have: their
+ * functions accept every right call and do nothing.
  */
 #include "shim/tiermalloc.h"
 
@@ -18,7 +18,9 @@
 #include "shim/boot.h"
 #include "shim/family.h"
 #include "shim/os/maps.h"
+#include "shim/heap/account.h"
 #include "shim/report.h"
+#include "shim/routing.h"
 
 static _Atomic uint64_t sessions_begun;
 static _Atomic uint64_t sessions_open;
@@ -33,6 +35,7 @@ TM_EXPORT uint64_t tiermalloc_session_begin(const char *name)
 	(void)name;
 	if (!serves())
 		return 0;
+	tm_routing_serve();
 	atomic_fetch_add_explicit(&sessions_open, 1, memory_order_relaxed);
 	return atomic_fetch_add_explicit(&sessions_begun, 1, memory_order_relaxed) + 1;
 }
@@ -50,6 +53,8 @@ TM_EXPORT void tiermalloc_session_end(uint64_t session)
 
 TM_EXPORT void tiermalloc_step(void)
 {
+	if (serves())
+		tm_routing_step();
 }
 
 TM_EXPORT void tiermalloc_tag_push(const char *tag)
@@ -71,29 +76,36 @@ TM_EXPORT void *tiermalloc_alloc(size_t size, size_t align, int tier)
 {
 	if (tier < TIERMALLOC_AUTO || tier > TIERMALLOC_TEMPORARY || (align & (align - 1)) != 0)
 		return invalid();
-	return align <= 16 ? tm_root.ops.malloc(size) : tm_root.ops.memalign(align, size);
+	if (tier == TIERMALLOC_AUTO || !serves())
+		return align <= 16 ? tm_root.ops.malloc(size) : tm_root.ops.memalign(align, size);
+	if (align < tm_root.options.align_bytes)
+		align = tm_root.options.align_bytes;
+	return tm_alloc_tier(size, align, (enum tm_tier)tier, TM_SITE_HERE);
 }
 
 TM_EXPORT int tiermalloc_set_tier(const char *rule)
 {
-	return rule == NULL ? -EINVAL : -ENOSYS;
+	if (rule == NULL)
+		return -EINVAL;
+	return serves() ? tm_routing_add_rule(rule) : -ENOSYS;
 }
 
 TM_EXPORT size_t tiermalloc_trim(int tier)
 {
 	if (tier < TIERMALLOC_AUTO || tier > TIERMALLOC_TEMPORARY || !serves())
 		return 0;
-	return tm_alloc_trim();
+	return tm_alloc_trim_tier((enum tm_tier)tier);
 }
 
-/* All there is lives in the tier that a new block starts in: session. */
 static void fill(struct tiermalloc_stats *st, const struct tm_snapshot *s)
 {
 	struct tm_maps_resident resident = {0, 0};
 	tm_maps_resident(s->zone_start, s->zone_end, &resident);
-	st->live_bytes[0] = st->live_bytes[TIERMALLOC_SESSION] = s->live_bytes;
-	st->slot_bytes[0] = st->slot_bytes[TIERMALLOC_SESSION] = s->slot_bytes;
-	st->cached_bytes[0] = st->cached_bytes[TIERMALLOC_SESSION] = s->cached_bytes;
+	for (int i = TIERMALLOC_AUTO; i <= TIERMALLOC_TEMPORARY; i++) {
+		st->live_bytes[i] = s->tier[i].live_bytes;
+		st->slot_bytes[i] = s->tier[i].slot_bytes;
+		st->cached_bytes[i] = s->tier[i].cached_bytes;
+	}
 	st->resident_bytes = resident.resident_bytes;
 	st->peak_bytes = s->peak_live_bytes;
 	st->sessions = atomic_load_explicit(&sessions_open, memory_order_relaxed);

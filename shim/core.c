@@ -10,14 +10,17 @@
 #include "shim/heap/account.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/grow.h"
+#include "shim/heap/huge.h"
 #include "shim/heap/heap.h"
 #include "shim/heap/meta.h"
 #include "shim/heap/purge.h"
 #include "shim/heap/span.h"
+#include "shim/heap/tier.h"
 #include "shim/heap/trim.h"
 #include "shim/helper.h"
 #include "shim/ledger.h"
 #include "shim/report.h"
+#include "shim/routing.h"
 #include "shim/samples.h"
 #include "shim/thread.h"
 
@@ -27,14 +30,20 @@
  * What other allocators' variables ask for. Freed memory that was to be kept for ever,
  * the most copied recipe, is kept for a minute: the recipe is about page faults while work goes on.
  */
-static struct tm_purge_policy policy_of(const struct tm_options *options)
+static struct tm_purge_policy policy_of(const struct tm_options *options, enum tm_tier tier)
 {
 	struct tm_purge_policy policy = {SIZE_MAX, UINT32_MAX};
-	uint64_t keep = options->keep_bytes[TM_TIER_SESSION];
+	uint64_t keep = options->keep_bytes[tier];
 
+	/* what another allocator's variable says is meant for everything */
+	if (keep == TM_OPTION_AUTO &&
+	    options->source[TM_TUNABLE_TIERMALLOC_SESSION_KEEP] == TM_SOURCE_FOREIGN)
+		keep = options->keep_bytes[TM_TIER_SESSION];
 	if (keep != TM_OPTION_AUTO)
 		policy.keep_bytes = tm_bits_min(keep, SIZE_MAX - 1);
-	if (options->retain)
+	if (options->decay_ms[tier] != TM_OPTION_AUTO)
+		policy.decay_ms = (uint32_t)tm_bits_min(options->decay_ms[tier], UINT32_MAX - 1);
+	else if (options->retain)
 		policy.decay_ms = RETAIN_DECAY_MS;
 	else if (options->decay_percent != 100)
 		policy.decay_ms = TM_PURGE_USUAL_DECAY_MS * options->decay_percent / 100;
@@ -46,13 +55,17 @@ static void configure_purge(const struct tm_options *options)
 	struct tm_purge_options purge = {.giveback = (enum tm_giveback)options->giveback};
 
 	for (unsigned part = 0; part < TM_PART_COUNT; part++)
-		purge.policy[part] = policy_of(options);
+		purge.policy[part] = policy_of(options, tm_tier_of_part((enum tm_part)part));
 	tm_purge_configure(&purge);
 }
 
 /* The kernel's mode stands unless the user wants less or more than it gives unasked. */
 static void configure_huge(const struct tm_options *options)
 {
+	tm_zone.hugetlb_shift = options->huge == TM_HUGE_2M   ? 21
+				: options->huge == TM_HUGE_1G ? 30
+							      : 0;
+	tm_huge.by_user = options->huge == TM_HUGE_NEVER;
 	if (options->huge == TM_HUGE_NEVER)
 		tm_zone.huge = tm_zone.huge == TM_THP_ALWAYS ? TM_THP_DECLINE : TM_THP_NEVER;
 	else if (options->huge == TM_HUGE_ALWAYS && tm_zone.huge != TM_THP_NEVER)
@@ -86,6 +99,7 @@ int tm_core_boot(void)
 	/* The aligned forms exist with the account only. */
 	tm_span_keeps_entries = options->ledger != TM_LEDGER_OFF || options->align_bytes > 16;
 	configure_purge(options);
+	tm_routing_init();
 	tm_helper_init((enum tm_thread)options->thread, help);
 	return 0;
 }
@@ -153,6 +167,47 @@ static void count_span(const struct tm_granule *head, struct tm_snapshot_part *p
 	}
 }
 
+static void add_to_tier(struct tm_snapshot *s, const struct tm_granule *g,
+			const struct tm_snapshot_part *more)
+{
+	enum tm_tier tier =
+		g->tier != 0 && g->tier < TM_TIER_COUNT ? (enum tm_tier)g->tier : TM_TIER_SESSION;
+
+	s->tier[tier].live_bytes += more->live_bytes;
+	s->tier[tier].slot_bytes += more->slot_bytes;
+	s->tier[tier].blocks += more->blocks;
+}
+
+/* What parts hold beside live blocks, by whose settings hold for them; index 0 is the sum. */
+static void sum_tiers(struct tm_snapshot *s)
+{
+	for (unsigned i = 0; i < TM_PART_COUNT; i++) {
+		struct tm_snapshot_tier *t = &s->tier[tm_tier_of_part((enum tm_part)i)];
+		uint64_t stand[TM_HUGE_STEPS];
+
+		t->cached_bytes += s->part[i].cached_bytes;
+		t->mapped_bytes += s->part[i].mapped_bytes;
+		tm_huge_stats((enum tm_part)i, stand);
+		for (unsigned k = 0; k < TM_HUGE_STEPS; k++)
+			t->stand_bytes[k] += stand[k];
+	}
+	for (unsigned i = TM_TIER_ALL + 1; i < TM_TIER_COUNT; i++) {
+		struct tm_snapshot_tier *all = &s->tier[TM_TIER_ALL], *t = &s->tier[i];
+
+		t->peak_bytes = atomic_load_explicit(&tm_tiers[i].peak_bytes, memory_order_relaxed);
+		t->refused = atomic_load_explicit(&tm_tiers[i].refused, memory_order_relaxed);
+		all->live_bytes += t->live_bytes;
+		all->slot_bytes += t->slot_bytes;
+		all->cached_bytes += t->cached_bytes;
+		all->mapped_bytes += t->mapped_bytes;
+		all->blocks += t->blocks;
+		all->peak_bytes += t->peak_bytes;
+		all->refused += t->refused;
+		for (unsigned k = 0; k < TM_HUGE_STEPS; k++)
+			all->stand_bytes[k] += t->stand_bytes[k];
+	}
+}
+
 /* Walks the page map, not the heaps' lists, which belong to running threads. */
 static void count_granules(struct tm_snapshot *s)
 {
@@ -168,17 +223,29 @@ static void count_granules(struct tm_snapshot *s)
 			part->blocks++;
 			part->live_bytes += g->large.requested;
 			part->slot_bytes += g->large.pages << TM_PAGE_SHIFT;
+			add_to_tier(s, g,
+				    &(struct tm_snapshot_part){.live_bytes = g->large.requested,
+							       .slot_bytes = g->large.pages
+									     << TM_PAGE_SHIFT,
+							       .blocks = 1});
 			s->large_blocks++;
 			s->large_bytes += g->large.pages << TM_PAGE_SHIFT;
 		} else if (owner != TM_OWNER_NONE && g->head == i + 1 && g->carved != 0) {
-			count_span(g, &s->part[TM_PART_SPAN]);
+			struct tm_snapshot_part span = {0};
+
+			count_span(g, &span);
+			add_to_tier(s, g, &span);
+			s->part[TM_PART_SPAN].blocks += span.blocks;
+			s->part[TM_PART_SPAN].live_bytes += span.live_bytes;
+			s->part[TM_PART_SPAN].slot_bytes += span.slot_bytes;
 		}
 	}
 }
 
 static void take_snapshot(struct tm_snapshot *s)
 {
-	static const char *const names[TM_PART_COUNT] = {"slots", "blocks", "growing"};
+	static const char *const names[TM_PART_COUNT] = {"slots", "blocks", "growing", "persistent",
+							 "temporary"};
 	size_t meta_mapped, meta_used;
 
 	__builtin_memset(s, 0, sizeof(*s));
@@ -196,6 +263,7 @@ static void take_snapshot(struct tm_snapshot *s)
 		s->mapped_bytes += s->part[i].mapped_bytes;
 		s->blocks += s->part[i].blocks;
 	}
+	sum_tiers(s);
 	tm_meta_stats(&meta_mapped, &meta_used);
 	s->meta_bytes = meta_mapped + tm_account_side_mapped();
 	s->zone_start = tm_zone.base;

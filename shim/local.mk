@@ -38,6 +38,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/passive.h \
 	%reldir%/ledger.c \
 	%reldir%/ledger.h \
+	%reldir%/routing.c \
+	%reldir%/routing.h \
 	%reldir%/report.c \
 	%reldir%/report.h \
 	%reldir%/samples.c \

@@ -68,6 +68,36 @@ static void add_table(struct tm_fmt_out *out, const struct tm_snapshot *s)
 	add_row(out, "total", &total);
 }
 
+/* By tier: what lives, the largest it ever was, and which pages its memory stands on and why. */
+static void add_tiers(struct tm_fmt_out *out, const struct tm_snapshot *s)
+{
+	tm_fmt_add(out, "  %-12s%12s%12s%12s%12s%12s\n", "tier", "live", "slots", "cached", "peak",
+		   "refused");
+	for (unsigned i = 1; i <= TM_TIER_COUNT; i++) {
+		unsigned tier = i % TM_TIER_COUNT; /* the sum last */
+		const struct tm_snapshot_tier *t = &s->tier[tier];
+
+		tm_fmt_add(out, "  %-12s",
+			   tier == TM_TIER_ALL ? "total"
+					       : tm_tunables_tier_name((enum tm_tier)tier));
+		add_bytes(out, t->live_bytes, 12);
+		add_bytes(out, t->slot_bytes, 12);
+		add_bytes(out, t->cached_bytes, 12);
+		add_bytes(out, t->peak_bytes, 12);
+		tm_fmt_add(out, "%12zu\n", (size_t)t->refused);
+	}
+	for (unsigned tier = 1; tier < TM_TIER_COUNT; tier++) {
+		for (unsigned k = 0; k < TM_HUGE_STEPS; k++) {
+			if (s->tier[tier].stand_bytes[k] == 0)
+				continue;
+			tm_fmt_add(out, "  pages of %-10s",
+				   tm_tunables_tier_name((enum tm_tier)tier));
+			add_bytes(out, s->tier[tier].stand_bytes[k], 11);
+			tm_fmt_add(out, "  %s\n", tm_huge_step_name((enum tm_huge_step)k));
+		}
+	}
+}
+
 static void add_line(struct tm_fmt_out *out, const char *name, uint64_t bytes, const char *meaning)
 {
 	tm_fmt_add(out, "  %-18s", name);
@@ -139,6 +169,7 @@ static void add_report(struct tm_fmt_out *out)
 		return;
 	}
 	add_table(out, &s);
+	add_tiers(out, &s);
 	if (atomic_load_explicit(&main_ended_pid, memory_order_acquire) == pid &&
 	    main_ended.blocks != s.blocks)
 		add_line(out, "live at main's end", main_ended.live_bytes, "before exit handlers");
@@ -150,7 +181,7 @@ static void add_report(struct tm_fmt_out *out)
 
 int tm_report_write(int fd)
 {
-	char text[4096];
+	char text[6144];
 	struct tm_fmt_out out = {text, sizeof(text), 0};
 	add_report(&out);
 	return tm_msg_write(fd, text, tm_fmt_stored(&out));

@@ -9,6 +9,8 @@
 #define TM_REPORT_H
 
 #include "shim/base/attrs.h"
+#include "shim/base/tunables.h"
+#include "shim/heap/huge.h"
 
 #define TM_SNAPSHOT_PARTS 8u
 
@@ -20,6 +22,14 @@ struct tm_snapshot_part {
 	uint64_t cached_bytes; /* free, but still backed by the kernel's pages */
 	uint64_t mapped_bytes; /* obtained from the kernel */
 	uint64_t blocks;       /* live ones */
+};
+
+/* Index by tier; 0: all. mapped_bytes and cached_bytes of slots count as the session's. */
+struct tm_snapshot_tier {
+	uint64_t live_bytes, slot_bytes, cached_bytes, mapped_bytes, blocks;
+	uint64_t peak_bytes;                 /* largest sum of requested blocks and spans */
+	uint64_t refused;                    /* requests beyond the ceiling */
+	uint64_t stand_bytes[TM_HUGE_STEPS]; /* mapped, by the pages it is on: heap/huge.h */
 };
 
 /* The whole process at one moment, as far as the engine knows it. */
@@ -38,6 +48,7 @@ struct tm_snapshot {
 	uint64_t zone_start; /* addresses [start, end) of everything handed out */
 	uint64_t zone_end;
 	struct tm_snapshot_part part[TM_SNAPSHOT_PARTS];
+	struct tm_snapshot_tier tier[TM_TIER_COUNT];
 };
 
 /*

@@ -4,124 +4,183 @@
 #include <stdatomic.h>
 
 #include "shim/base/bits.h"
+#include "shim/heap/huge.h"
 #include "shim/heap/limit.h"
-#include "shim/heap/purge.h"
 #include "shim/heap/zone.h"
 #include "shim/os/sys.h"
 
 /* Huge at once from here on. */
 #define HUGE_BLOCK_PAGES (((size_t)32 << 20) >> TM_PAGE_SHIFT)
-/* Smaller blocks say little. */
-#define LOOK_FROM_PAGES (((size_t)256 << 10) >> TM_PAGE_SHIFT)
-/* So much must have been seen, of so many blocks, and so much of it resident. */
-#define ENOUGH_PAGES (((size_t)16 << 20) >> TM_PAGE_SHIFT)
-#define ENOUGH_BLOCKS 8u
+/* Bands: by the power of two of the pages, from one granule on. */
+#define BANDS 10u
+/* So many blocks later the program has probably written what it wanted to. */
+#define LAG 2u
+/* So much must have been seen, in so many blocks, and so much of it resident. */
+#define ENOUGH_PAGES (((size_t)2 << 20) >> TM_PAGE_SHIFT)
+#define ENOUGH_LOOKS 3u
 #define DENSE_PERCENT 80u
-/* A program that was sparse so far may become dense: it is looked at this often, then never again. */
-#define LOOKS_MAX 512u
-#define SAMPLE_PAGES 256u
+#define SPARSE_PERCENT 60u /* and where it was dense, not any more below this */
+/* The past counts half after so many looks, so that a band may change. */
+#define MEMORY_LOOKS 16u
+/* After this many looks only one block in a few is looked at. */
+#define LOOKS_MAX 64u
+#define LOOKS_RARE 16u
+#define SAMPLE_PAGES 64u
+/* Adjoining units that were not touched yet are advised together. */
+#define AHEAD_UNITS 8u
 
-static struct {
+/* All relaxed: a lost look does no harm. */
+static struct band {
 	_Atomic bool huge;
-	_Atomic uint32_t looks;
-	_Atomic size_t seen_pages, resident_pages;
-} dense;
-
-bool tm_dense_is_huge(void)
-{
-	return atomic_load_explicit(&dense.huge, memory_order_relaxed);
-}
+	_Atomic uint32_t notes, looks, all_looks;
+	_Atomic uint64_t seen_pages, resident_pages;
+	_Atomic uint64_t lag[LAG]; /* page << 32 | pages; 0: none */
+} bands[BANDS];
 
 static bool is_allowed(void)
 {
 	return tm_zone.huge == TM_THP_MADVISE || tm_zone.huge == TM_THP_ALWAYS;
 }
 
-/* The whole units inside a block. */
-static size_t units_in(void *p, size_t pages, uint32_t *ret_page)
+static struct band *band_of(size_t pages)
 {
-	size_t first = tm_bits_align_up(tm_zone_page(p), TM_UNIT_PAGES);
-	size_t end = (tm_zone_page(p) + pages) / TM_UNIT_PAGES * TM_UNIT_PAGES;
+	unsigned log2 = tm_bits_log2(pages);
+	unsigned least = TM_GRANULE_SHIFT - TM_PAGE_SHIFT;
+
+	return &bands[tm_bits_min(log2 > least ? log2 - least : 0, BANDS - 1)];
+}
+
+/* The whole units inside. */
+static size_t units_in(uint32_t page, size_t pages, uint32_t *ret_page)
+{
+	size_t first = tm_bits_align_up(page, TM_UNIT_PAGES);
+	size_t end = (page + pages) / TM_UNIT_PAGES * TM_UNIT_PAGES;
 
 	*ret_page = (uint32_t)first;
 	return end > first ? (end - first) / TM_UNIT_PAGES : 0;
 }
 
-static void make_huge(uint32_t page, size_t units)
-{
-	if (tm_zone.os->hugepage(tm_zone_page_addr(page), units * TM_UNIT_BYTES) != 0)
-		return;
-	for (size_t i = 0; i < units; i++)
-		__atomic_fetch_or(&tm_zone_unit(page)[i].flags, TM_UNIT_HUGE, __ATOMIC_RELAXED);
-}
-
-bool tm_dense_born(void *p, size_t pages, enum tm_fill fill)
+void tm_dense_born(void *p, size_t pages, enum tm_fill fill)
 {
 	uint32_t page;
 	size_t units;
 
-	if (tm_dense_is_huge() || !is_allowed())
-		return false;
-	if (pages < HUGE_BLOCK_PAGES || fill == TM_FILL_ZERO)
-		return pages >= LOOK_FROM_PAGES;
-	units = units_in(p, pages, &page);
-	make_huge(page, units);
-	return false;
+	if (pages < HUGE_BLOCK_PAGES || fill == TM_FILL_ZERO || !is_allowed())
+		return;
+	units = units_in(tm_zone_page(p), pages, &page);
+	if (units != 0)
+		tm_huge_advise(page, units);
 }
 
-/* All memory of the part, also what is in use: its next faults are huge. */
-static void make_all_huge(void)
-{
-	size_t units = __atomic_load_n(&tm_zone.len, __ATOMIC_RELAXED) >> TM_UNIT_SHIFT;
-
-	for (size_t at = 0; at < units;) {
-		size_t end = at;
-
-		while (end < units && tm_zone.units[end].part == TM_PART_LARGE)
-			end++;
-		if (end > at)
-			make_huge((uint32_t)(at * TM_UNIT_PAGES), end - at);
-		at = end + 1;
-	}
-}
-
-static void look(void *p, size_t pages)
+static void look(struct band *b, uint64_t block)
 {
 	unsigned char resident[SAMPLE_PAGES];
-	size_t sample = pages < SAMPLE_PAGES ? pages : SAMPLE_PAGES;
-	char *from = (char *)p + (pages - sample) / 2 * TM_PAGE_BYTES;
+	size_t pages = (uint32_t)block;
+	size_t sample = tm_bits_min(pages, SAMPLE_PAGES);
+	char *from = tm_zone_page_addr((uint32_t)(block >> 32) + (uint32_t)(pages - sample) / 2);
 	size_t n = 0;
 
 	if (tm_sys_mincore(from, sample * TM_PAGE_BYTES, resident) != 0)
 		return;
 	for (size_t i = 0; i < sample; i++)
 		n += resident[i] & 1;
-	size_t seen =
-		atomic_fetch_add_explicit(&dense.seen_pages, pages, memory_order_relaxed) + pages;
-	size_t full = pages * n / sample;
-	full += atomic_fetch_add_explicit(&dense.resident_pages, full, memory_order_relaxed);
-	uint32_t looks = atomic_fetch_add_explicit(&dense.looks, 1, memory_order_relaxed) + 1;
-	if (seen < ENOUGH_PAGES || looks < ENOUGH_BLOCKS || full < seen / 100 * DENSE_PERCENT)
+	atomic_fetch_add_explicit(&b->all_looks, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&b->looks, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&b->seen_pages, pages, memory_order_relaxed);
+	atomic_fetch_add_explicit(&b->resident_pages, pages * n / sample, memory_order_relaxed);
+}
+
+static void judge(struct band *b)
+{
+	uint32_t looks = atomic_load_explicit(&b->looks, memory_order_relaxed);
+	uint64_t seen = atomic_load_explicit(&b->seen_pages, memory_order_relaxed);
+	uint64_t full = atomic_load_explicit(&b->resident_pages, memory_order_relaxed);
+	bool huge = atomic_load_explicit(&b->huge, memory_order_relaxed);
+
+	if (looks < ENOUGH_LOOKS || seen < ENOUGH_PAGES)
 		return;
-	if (!atomic_exchange_explicit(&dense.huge, true, memory_order_relaxed)) {
-		make_all_huge();
-		/* Once: free memory has small pages until it is given back. */
-		tm_purge_now();
+	huge = full * 100 >= seen * (huge ? SPARSE_PERCENT : DENSE_PERCENT);
+	atomic_store_explicit(&b->huge, huge, memory_order_relaxed);
+	if (looks < MEMORY_LOOKS)
+		return;
+	atomic_store_explicit(&b->looks, looks / 2, memory_order_relaxed);
+	atomic_store_explicit(&b->seen_pages, seen / 2, memory_order_relaxed);
+	atomic_store_explicit(&b->resident_pages, full / 2, memory_order_relaxed);
+}
+
+/* Nothing of the unit is resident, so that its first touch may bring a huge page. */
+static bool is_untouched(uint32_t unit, enum tm_part part)
+{
+	const struct tm_unit *u = &tm_zone.units[unit];
+
+	return u->part == part && u->touched == 0;
+}
+
+static void make_huge(enum tm_part part, uint32_t page, size_t pages)
+{
+	uint32_t end = (uint32_t)(__atomic_load_n(&tm_zone.len, __ATOMIC_RELAXED) >> TM_UNIT_SHIFT);
+	uint32_t last = (page + (uint32_t)pages - 1) / TM_UNIT_PAGES;
+	uint32_t from = page / TM_UNIT_PAGES, to;
+
+	while (from <= last && !is_untouched(from, part))
+		from++;
+	if (from > last)
+		return;
+	for (to = from; to < end && to <= last + AHEAD_UNITS && is_untouched(to, part); to++)
+		;
+	tm_huge_advise(from * TM_UNIT_PAGES, to - from);
+}
+
+/* Whole units that were advised for others, and are not touched yet. */
+static void make_small(enum tm_part part, uint32_t page, size_t pages)
+{
+	uint32_t first;
+	size_t units = units_in(page, pages, &first);
+
+	for (size_t i = 0; i < units; i++) {
+		uint32_t unit = first / TM_UNIT_PAGES + (uint32_t)i;
+
+		if ((tm_zone.units[unit].flags & TM_UNIT_HUGE) && is_untouched(unit, part))
+			tm_huge_decline(unit * TM_UNIT_PAGES, 1);
 	}
 }
 
-void tm_dense_died(void *p, size_t pages)
+void tm_dense_note(enum tm_part part, uint32_t page, size_t pages)
 {
-	uint32_t page;
+	struct band *b = band_of(pages);
+	uint32_t note;
+	uint64_t block;
 
-	if (!tm_dense_is_huge() &&
-	    atomic_load_explicit(&dense.looks, memory_order_relaxed) < LOOKS_MAX &&
-	    tm_limit_may_look())
-		look(p, pages);
-	if (!tm_dense_is_huge())
+	if (part == TM_PART_SPAN || !is_allowed())
 		return;
-	/* Born before that: small pages go, once, so that huge ones come. */
-	size_t units = units_in(p, pages, &page);
-	if (units != 0)
-		(void)tm_zone.os->dontneed(tm_zone_page_addr(page), units * TM_UNIT_BYTES);
+	note = atomic_fetch_add_explicit(&b->notes, 1, memory_order_relaxed);
+	block = atomic_exchange_explicit(&b->lag[note % LAG], (uint64_t)page << 32 | pages,
+					 memory_order_relaxed);
+	if (block != 0 &&
+	    (atomic_load_explicit(&b->all_looks, memory_order_relaxed) < LOOKS_MAX ||
+	     note % LOOKS_RARE == 0) &&
+	    tm_limit_may_look()) {
+		look(b, block);
+		judge(b);
+	}
+	if (atomic_load_explicit(&b->huge, memory_order_relaxed))
+		make_huge(part, page, pages);
+	else
+		make_small(part, page, pages);
+}
+
+void tm_dense_clear(void)
+{
+	for (unsigned i = 0; i < BANDS; i++) {
+		struct band *b = &bands[i];
+
+		atomic_store_explicit(&b->huge, false, memory_order_relaxed);
+		atomic_store_explicit(&b->notes, 0, memory_order_relaxed);
+		atomic_store_explicit(&b->looks, 0, memory_order_relaxed);
+		atomic_store_explicit(&b->all_looks, 0, memory_order_relaxed);
+		atomic_store_explicit(&b->seen_pages, 0, memory_order_relaxed);
+		atomic_store_explicit(&b->resident_pages, 0, memory_order_relaxed);
+		for (unsigned k = 0; k < LAG; k++)
+			atomic_store_explicit(&b->lag[k], 0, memory_order_relaxed);
+	}
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dense: whether blocks get huge pages. A huge page under memory that a program reserves and hardly
- * touches makes 2 MiB of every touched byte: an engine with 70 MiB touched of 456 MiB held 309
- * (H58). So blocks start with small pages, and it is looked at how full the first ones were when they
- * are freed. Where they were, all blocks get huge pages from then on, those of before at their next
- * life. Blocks of 32 MiB and more that were not asked for as zeros are weights and caches: they get
- * huge pages at once.
+ * dense: which blocks get huge pages. A huge page under memory that a program reserves and hardly
+ * touches makes 2 MiB of every touched byte: an engine with 70 MiB touched of 456 MiB held 309 (H58);
+ * its small blocks were full and its large ones empty. So blocks are judged by their length, in bands
+ * of powers of two: a band starts with small pages, and it is looked at how full its blocks are some
+ * blocks later, living or freed. While they are full, the memory of its next ones is advised before
+ * its first touch. Blocks of 32 MiB and more that were not asked for as zeros are weights and caches:
+ * huge at once.
  *
- * Takes no lock; any thread. A look is one system call for each of the first blocks only, and is not
- * taken under a system call filter (H68).
+ * tm_dense_note under the part's lock; several parts may do so at once. A look is one system call,
+ * for the first blocks of a band and then for one in a few, and is not taken under a system call
+ * filter (H68).
  */
 #ifndef TM_HEAP_DENSE_H
 #define TM_HEAP_DENSE_H
@@ -16,13 +18,13 @@
 #include "shim/base/attrs.h"
 #include "shim/heap/large.h"
 
-/* Whether new memory for blocks is to be huge. */
-bool tm_dense_is_huge(void);
+/* The part hands out memory for a block that was not resident. [part lock] */
+void tm_dense_note(enum tm_part part, uint32_t page, size_t pages);
 
-/* A block begins; true: it has small pages, and tm_dense_died must hear of its end. */
-bool tm_dense_born(void *p, size_t pages, enum tm_fill fill);
+/* A block begins that belongs to the caller. No lock. */
+void tm_dense_born(void *p, size_t pages, enum tm_fill fill);
 
-/* It ends, before its memory is given back. */
-void tm_dense_died(void *p, size_t pages);
+/* Tests only. */
+void tm_dense_clear(void);
 
 #endif

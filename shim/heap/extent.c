@@ -3,8 +3,8 @@
 
 #include "shim/base/bits.h"
 #include "shim/heap/dense.h"
-#include "shim/heap/heap.h"
 #include "shim/heap/grow.h"
+#include "shim/heap/huge.h"
 #include "shim/heap/part.h"
 #include "shim/heap/purge.h"
 
@@ -13,9 +13,6 @@
 /* Bytes the zone grows by; the part's own size up to now, within these. */
 #define STEP_MIN_BYTES TM_UNIT_BYTES
 #define STEP_MAX_BYTES ((size_t)64 << 20)
-
-/* From these sizes on a part is dense enough for huge pages (H58). */
-#define HUGE_FROM_SPAN_BYTES ((size_t)64 << 20)
 
 struct tm_part_state tm_parts[TM_PART_COUNT];
 
@@ -165,27 +162,6 @@ void tm_extent_join(struct tm_part_state *ps, uint32_t start, uint32_t pages, ui
 	*ret_pages = end - run;
 }
 
-static void advise(enum tm_part part, uint32_t page, size_t bytes, size_t part_bytes)
-{
-	size_t from = tm_dense_is_huge() ? 0 : SIZE_MAX;
-	void *addr = tm_zone_page_addr(page);
-
-	/* Each heap has partly used spans of many classes: dense means dense for all of them. */
-	if (part == TM_PART_SPAN)
-		from = HUGE_FROM_SPAN_BYTES * tm_bits_max(tm_heap_count(), 1);
-	if (tm_zone.huge == TM_THP_NEVER)
-		return;
-	if (tm_zone.huge != TM_THP_DECLINE &&
-	    (part_bytes >= from || tm_zone.huge == TM_THP_EAGER)) {
-		if (tm_zone.os->hugepage(addr, bytes))
-			return;
-		for (size_t i = 0; i < bytes / TM_UNIT_BYTES; i++)
-			tm_zone_unit(page)[i].flags |= TM_UNIT_HUGE;
-	} else if (tm_zone.huge != TM_THP_MADVISE) {
-		(void)tm_zone.os->nohugepage(addr, bytes);
-	}
-}
-
 /* Free pages that end where the part's next step begins. */
 static uint32_t free_at_front(const struct tm_part_state *ps)
 {
@@ -216,7 +192,7 @@ static bool grow(struct tm_part_state *ps, uint32_t pages, uint32_t align)
 		return false;
 	ps->mapped_pages += got >> TM_PAGE_SHIFT;
 	ps->zone_steps++;
-	advise(tm_part_of(ps), page, got, (size_t)ps->mapped_pages << TM_PAGE_SHIFT);
+	tm_huge_fresh(tm_part_of(ps), page, got, (size_t)ps->mapped_pages << TM_PAGE_SHIFT);
 	tm_extent_join(ps, page, (uint32_t)(got >> TM_PAGE_SHIFT), &run, &run_pages);
 	tm_unit_give(ps, page, (uint32_t)(got >> TM_PAGE_SHIFT), run, run_pages);
 	return true;
@@ -268,7 +244,10 @@ static bool find_or_use_others(struct tm_part_state *ps, size_t pages, size_t al
 	tm_extent_unlock(ps);
 	(void)tm_purge_use_others(tm_part_of(ps), found ? pages : fresh);
 	(void)tm_extent_lock(tm_part_of(ps));
-	return tm_place_find(ps, (uint32_t)pages, (uint32_t)align, ret_found);
+	found = tm_place_find(ps, (uint32_t)pages, (uint32_t)align, ret_found);
+	if (found && tm_place_is_cold(ret_found->at, pages))
+		(void)tm_place_warm(ps, (uint32_t)pages, (uint32_t)align, ret_found);
+	return found;
 }
 
 /*
@@ -299,8 +278,10 @@ static uint32_t take(struct tm_part_state *ps, size_t pages, size_t align)
 
 	if (!find_or_use_others(ps, pages, align, &f) && !find_or_grow(ps, pages, align, &f))
 		return TM_PAGE_NIL;
-	if (tm_place_is_cold(f.at, pages))
+	if (tm_place_is_cold(f.at, pages)) {
 		ps->fresh_pages += pages;
+		tm_dense_note(tm_part_of(ps), f.at, pages);
+	}
 	tm_extent_carve(ps, f.run, f.at, (uint32_t)pages);
 	ps->takes++;
 	return f.at;

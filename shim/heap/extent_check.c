@@ -19,7 +19,7 @@ static const char *check_unit(const struct tm_part_state *ps, uint32_t at, uint3
 {
 	const struct tm_unit *u = &tm_zone.units[at];
 	uint32_t idle = u->touched & ~u->used;
-	bool listed = idle && !(u->flags & TM_UNIT_KEPT);
+	bool listed = idle && !(u->flags & (TM_UNIT_KEPT | TM_UNIT_HUGETLB));
 
 	(void)ps;
 	if (u->used != used)

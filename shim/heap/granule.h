@@ -29,7 +29,8 @@ struct tm_granule {
 	uintptr_t owner; /* [atomic] who frees into this granule */
 	uint32_t recip;
 	uint16_t list_offset;
-	uint8_t kind;
+	uint8_t kind : 4; /* enum tm_span_kind */
+	uint8_t tier : 4; /* enum tm_tier of every block in it, one load from the pointer */
 	uint8_t klass;
 	uint8_t *side;
 	union {
@@ -47,8 +48,9 @@ struct tm_granule {
 		};
 		struct {                        /* [large.c], written by the owner of the block */
 			uint32_t page;          /* page number of the block's start in the zone */
-			uint16_t flags;         /* free for large.c */
-			uint16_t part;          /* enum tm_part */
+			uint16_t site;          /* of policies/route.h, and the epoch of birth: */
+			uint8_t epoch;          /* both free for the caller of large.h */
+			uint8_t part;           /* enum tm_part */
 			uint64_t pages;         /* bytes of the block >> 12 */
 			uint64_t requested;     /* bytes asked for */
 			uint64_t account;       /* [account.c] side entry of the block */

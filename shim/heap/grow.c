@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "shim/base/bits.h"
+#include "shim/heap/huge.h"
 #include "shim/heap/meta.h"
 #include "shim/heap/purge.h"
 #include "shim/os/lock.h"
@@ -209,8 +210,10 @@ static int map_to(struct tm_range *r, uint32_t units)
 		else if (!err && tm_zone.huge != TM_THP_NEVER)
 			(void)tm_zone.os->hugepage(addr, bytes);
 	}
-	if (!err)
+	if (!err) {
+		tm_huge_stand(r->unit + r->mapped, units - r->mapped, tm_huge_allowed());
 		set_mapped(r, units);
+	}
 	return err;
 }
 
@@ -225,6 +228,7 @@ static size_t unmap_from(struct tm_range *r, uint32_t units)
 	/* ENOMEM: too many mappings to split one; the pages can go nevertheless (H56) */
 	if (tm_zone.os->unmap(range_addr(r, units), bytes))
 		return tm_zone.os->dontneed(range_addr(r, units), bytes) ? 0 : bytes;
+	tm_huge_stand(r->unit + units, r->mapped - units, TM_HUGE_UNMAPPED);
 	set_mapped(r, units);
 	return bytes;
 }

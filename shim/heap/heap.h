@@ -11,6 +11,7 @@
  *
  * Address layout, one stride of TM_HEAP_STRIDE per heap:
  *   heap + 0               hot page: lists, key table (its first quarter)
+ *   heap + TM_HEAP_ROOM_OFFSET  what the layer above keeps (shim/routing.c)
  *   heap + TM_HEAP_BUSY    the twin: zero pages, never written
  *   heap + TM_ROWS_OFFSET  the account's rows of this heap, in memory that may be a shared file
  *
@@ -31,6 +32,9 @@
 
 #define TM_HEAP_STRIDE ((size_t)128 << 10)
 #define TM_HEAP_BUSY ((uintptr_t)64 << 10)
+/* Room in the stride for what the layer above keeps per heap; zeros at first. [owner] */
+#define TM_HEAP_ROOM_OFFSET ((size_t)40 << 10)
+#define TM_HEAP_ROOM_BYTES (TM_HEAP_BUSY - TM_HEAP_ROOM_OFFSET)
 #define TM_HEAP_LIMIT 8192u
 #define TM_ROWS_OFFSET ((size_t)TM_HEAP_LIMIT * TM_HEAP_STRIDE)
 #define TM_HEAP_KEY_SLOTS 16384u
@@ -101,7 +105,7 @@ struct tm_heap {
 
 _Static_assert(offsetof(struct tm_heap, key_slot) == 2048,
 	       "the first 1024 key slots share the hot page");
-_Static_assert(sizeof(struct tm_heap) <= TM_HEAP_BUSY, "the twin lies behind the heap");
+_Static_assert(sizeof(struct tm_heap) <= TM_HEAP_ROOM_OFFSET, "room and twin lie behind the heap");
 
 /* The word of a thread that has no heap (yet, or any more) points here: lists that are always empty. */
 extern TM_HIDDEN TM_TLS uintptr_t tm_heap_word;

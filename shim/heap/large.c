@@ -6,9 +6,7 @@
 #include "shim/heap/dense.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/grow.h"
-
-/* Value of a block's flags, see dense.h. */
-#define TM_LARGE_SMALL_PAGES 1u
+#include "shim/heap/tier.h"
 
 /* Shorter blocks could begin in one granule. */
 #define LEAST_PAGES TM_GRANULE_PAGES
@@ -26,39 +24,54 @@ static size_t pages_of(size_t bytes)
 	return pages < LEAST_PAGES ? LEAST_PAGES : pages;
 }
 
-static void publish(void *p, size_t bytes, enum tm_part part, struct tm_range *range)
+/* Where a block lies. */
+struct home {
+	enum tm_tier tier;
+	enum tm_part part;
+	struct tm_range *range; /* of TM_PART_GROW */
+};
+
+static void publish(void *p, size_t bytes, struct home home)
 {
 	struct tm_granule *g = tm_zone_granule(p);
 
+	g->tier = (unsigned)home.tier & 0xfu;
 	g->large.page = tm_zone_page(p);
-	g->large.flags = 0;
-	g->large.part = (uint16_t)part;
+	g->large.site = 0;
+	g->large.epoch = 0;
+	g->large.part = (uint8_t)home.part;
 	g->large.pages = pages_of(bytes);
 	g->large.requested = bytes;
-	g->large.range = range;
+	g->large.range = home.range;
 	/* release: who finds the owner finds the rest */
 	__atomic_store_n(&g->owner, TM_OWNER_LARGE, __ATOMIC_RELEASE);
 }
 
-void *tm_large_alloc(size_t bytes, size_t align, enum tm_fill fill)
+void *tm_large_take(const struct tm_large_request *r)
 {
 	size_t pages, align_pages;
 	void *p;
 
-	if (bytes > PTRDIFF_MAX || align > PTRDIFF_MAX)
+	if (r->bytes > PTRDIFF_MAX || r->align > PTRDIFF_MAX || !tm_tier_admits(r->tier, r->bytes))
 		return NULL;
-	pages = pages_of(bytes);
-	align_pages = align > TM_PAGE_BYTES ? align >> TM_PAGE_SHIFT : 1;
-	if (fill == TM_FILL_ZERO)
-		p = tm_extent_take_zero(TM_PART_LARGE, pages, align_pages);
+	pages = pages_of(r->bytes);
+	align_pages = r->align > TM_PAGE_BYTES ? r->align >> TM_PAGE_SHIFT : 1;
+	if (r->fill == TM_FILL_ZERO)
+		p = tm_extent_take_zero(r->part, pages, align_pages);
 	else
-		p = tm_extent_take(TM_PART_LARGE, pages, align_pages);
+		p = tm_extent_take(r->part, pages, align_pages);
 	if (p) {
-		publish(p, bytes, TM_PART_LARGE, NULL);
-		if (tm_dense_born(p, pages, fill))
-			tm_zone_granule(p)->large.flags = TM_LARGE_SMALL_PAGES;
+		publish(p, r->bytes, (struct home){r->tier, r->part, NULL});
+		tm_tier_add_block(r->tier, r->bytes);
+		tm_dense_born(p, pages, r->fill);
 	}
 	return p;
+}
+
+void *tm_large_alloc(size_t bytes, size_t align, enum tm_fill fill)
+{
+	return tm_large_take(
+		&(struct tm_large_request){bytes, align, fill, TM_TIER_SESSION, TM_PART_LARGE});
 }
 
 /* Claim the block for freeing; a second free of it, or one of an interior pointer, fails. */
@@ -81,8 +94,7 @@ int tm_large_free(void *p, struct tm_granule *g)
 
 	if (err)
 		return err;
-	if (g->large.flags == TM_LARGE_SMALL_PAGES)
-		tm_dense_died(p, (size_t)g->large.pages);
+	tm_tier_sub_block((enum tm_tier)g->tier, g->large.requested);
 	if (g->large.part == TM_PART_GROW)
 		tm_grow_free(g->large.range);
 	else
@@ -155,7 +167,8 @@ static void *carry_to_grow(void *p, struct tm_granule *g, size_t bytes)
 	if (range == NULL)
 		return NULL;
 	to = (char *)tm_grow_start(range) + lead;
-	publish(to, bytes, TM_PART_GROW, range);
+	publish(to, bytes, (struct home){(enum tm_tier)g->tier, TM_PART_GROW, range});
+	tm_tier_add_block((enum tm_tier)g->tier, bytes);
 	carry(to, p, old_bytes < bytes ? old_bytes : bytes);
 	(void)tm_large_free(p, g);
 	return to;
@@ -163,28 +176,39 @@ static void *carry_to_grow(void *p, struct tm_granule *g, size_t bytes)
 
 static void *copy_to_large(void *p, struct tm_granule *g, size_t bytes)
 {
-	void *to = tm_large_alloc(bytes, 0, TM_FILL_ANY);
+	enum tm_tier tier = (enum tm_tier)g->tier;
+	enum tm_part part = g->large.part == TM_PART_GROW ? tm_tier_part(tier, TM_TIER_GUESSED)
+							  : (enum tm_part)g->large.part;
+	void *to = tm_large_take(&(struct tm_large_request){bytes, 0, TM_FILL_ANY, tier, part});
 
 	return to ? copy_to(to, p, g, bytes) : NULL;
+}
+
+static void count_resize(enum tm_tier tier, size_t old_bytes, size_t bytes)
+{
+	tm_tier_add_block(tier, bytes);
+	tm_tier_sub_block(tier, old_bytes);
 }
 
 static void *resize_grow(void *p, struct tm_granule *g, size_t bytes)
 {
 	size_t lead = (uintptr_t)p & (TM_UNIT_BYTES - 1);
-	struct tm_range *range = g->large.range;
+	struct home home = {(enum tm_tier)g->tier, TM_PART_GROW, g->large.range};
+	size_t old_bytes = g->large.requested;
 	char *to;
 
 	if (bytes < GROW_FROM_BYTES / 2)
 		return copy_to_large(p, g, bytes);
 	/* not to be found while its pages move */
 	__atomic_store_n(&g->owner, TM_OWNER_NONE, __ATOMIC_RELAXED);
-	range = tm_grow_resize(range, lead + bytes);
-	if (range == NULL) {
+	home.range = tm_grow_resize(home.range, lead + bytes);
+	if (home.range == NULL) {
 		__atomic_store_n(&g->owner, TM_OWNER_LARGE, __ATOMIC_RELEASE);
 		return copy_to_large(p, g, bytes);
 	}
-	to = (char *)tm_grow_start(range) + lead;
-	publish(to, bytes, TM_PART_GROW, range);
+	to = (char *)tm_grow_start(home.range) + lead;
+	publish(to, bytes, home);
+	count_resize(home.tier, old_bytes, bytes);
 	return to;
 }
 
@@ -194,9 +218,13 @@ void *tm_large_resize(void *p, struct tm_granule *g, size_t bytes)
 
 	if (bytes > PTRDIFF_MAX || !tm_large_starts_at(p, g))
 		return NULL;
+	if (bytes > g->large.requested &&
+	    !tm_tier_admits((enum tm_tier)g->tier, bytes - g->large.requested))
+		return NULL;
 	if (g->large.part == TM_PART_GROW)
 		return resize_grow(p, g, bytes);
 	if (resize_in_place(p, g, pages_of(bytes))) {
+		count_resize((enum tm_tier)g->tier, g->large.requested, bytes);
 		g->large.requested = bytes;
 		return p;
 	}

@@ -10,6 +10,7 @@
 #ifndef TM_HEAP_LARGE_H
 #define TM_HEAP_LARGE_H
 
+#include "shim/base/tunables.h"
 #include "shim/heap/zone.h"
 
 enum tm_fill {
@@ -19,9 +20,19 @@ enum tm_fill {
 
 /*
  * A block of at least bytes, aligned to align (a power of two, or 0). Blocks of 64 KiB and less get
- * 64 KiB. NULL past PTRDIFF_MAX, or when no memory can be had after giving all free memory back.
+ * 64 KiB. NULL past PTRDIFF_MAX, beyond the tier's ceiling, or when no memory can be had after giving
+ * all free memory back.
  */
-void *tm_large_alloc(size_t bytes, size_t align, enum tm_fill fill);
+void *tm_large_alloc(size_t bytes, size_t align, enum tm_fill fill); /* of the session tier */
+
+struct tm_large_request {
+	size_t bytes;
+	size_t align;
+	enum tm_fill fill;
+	enum tm_tier tier;
+	enum tm_part part; /* of blocks: not TM_PART_SPAN, not TM_PART_GROW */
+};
+void *tm_large_take(const struct tm_large_request *request);
 
 /* 0, or -EINVAL when p is not the start of a block, or no longer: nothing is done then. */
 int tm_large_free(void *p, struct tm_granule *g);

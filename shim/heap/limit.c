@@ -9,7 +9,7 @@
 #include "shim/os/proc.h"
 
 /* Below this no limit is worth reading a file. */
-#define WORTH_BYTES ((size_t)32 << 20)
+#define WORTH_BYTES ((size_t)8 << 20)
 /* Give back from 85 % of the limit on, and again after every further 2 %. */
 #define NEAR_PERCENT 85u
 #define STEP_PERCENT 2u

@@ -2,7 +2,7 @@
 /*
  * limit: free memory goes back before the control group's limit is met, beyond which the kernel
  * kills (H60). Consulted where memory grows: a new span, a block. Costs a compare where there is no
- * limit. The limit is read once, when the process has come to 32 MiB, and not under a filter (H68).
+ * limit. The limit is read once, when the process has come to 8 MiB, and not under a filter (H68).
  */
 #ifndef TM_HEAP_LIMIT_H
 #define TM_HEAP_LIMIT_H

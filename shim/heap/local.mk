@@ -9,7 +9,11 @@ libtmcore_a_SOURCES += \
 	%reldir%/extent.c \
 	%reldir%/extent.h \
 	%reldir%/extent_check.c \
+	%reldir%/huge.c \
+	%reldir%/huge.h \
 	%reldir%/place.c \
+	%reldir%/tier.c \
+	%reldir%/tier.h \
 	%reldir%/granule.h \
 	%reldir%/grow.c \
 	%reldir%/grow.h \

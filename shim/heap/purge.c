@@ -3,7 +3,9 @@
 
 #include "shim/base/bits.h"
 #include "shim/heap/grow.h"
+#include "shim/heap/huge.h"
 #include "shim/heap/part.h"
+#include "shim/heap/tier.h"
 #include "shim/os/clock.h"
 
 /* Defaults, and how they are spent. */
@@ -348,6 +350,7 @@ static size_t tick_part(enum tm_part part)
 	(void)purge_sparse(ps, ticks, tm_bits_max(keep_sparse, live / SPARSE_SHARE));
 	(void)purge_sparse(ps, ticks * SPARSE_DECAYS, keep_sparse);
 	(void)unmap_end(ps, SPARE_ADDRESS_UNITS);
+	tm_huge_tick(part);
 	if (ps->whole.count > keep)
 		left += (size_t)(ps->whole.count - keep) << TM_UNIT_SHIFT;
 	if ((size_t)ps->sparse_granules << TM_GRANULE_SHIFT > SPARSE_KEEP_BYTES)
@@ -410,14 +413,22 @@ static size_t purge_all(enum tm_part part)
 	return bytes;
 }
 
-size_t tm_purge_now(void)
+size_t tm_purge_tier(enum tm_tier tier)
 {
 	size_t bytes = 0;
 
 	for (int i = 0; i < TM_PART_COUNT; i++)
-		if (i != TM_PART_GROW)
+		if (i != TM_PART_GROW &&
+		    (tier == TM_TIER_ALL || tm_tier_of_part((enum tm_part)i) == tier))
 			bytes += purge_all((enum tm_part)i);
-	return bytes + tm_grow_release();
+	if (tier == TM_TIER_ALL || tier == TM_TIER_SESSION)
+		bytes += tm_grow_release();
+	return bytes;
+}
+
+size_t tm_purge_now(void)
+{
+	return tm_purge_tier(TM_TIER_ALL);
 }
 
 static uint32_t idle_units(size_t pages)
@@ -436,15 +447,13 @@ bool tm_purge_others_idle(enum tm_part part, size_t pages)
 	return false;
 }
 
-/* Up to so many units of spans become the blocks'. */
+/* Up to so many units become the other part's; then the lock is released. */
 static bool take_over(struct tm_part_state *ps, enum tm_part to, size_t pages)
 {
 	struct piece piece = oldest_units(ps, idle_units(pages), AGE_ANY);
 
-	if (piece.pages < pages) {
-		tm_extent_unlock(ps);
+	if (piece.pages < pages)
 		return false;
-	}
 	tm_extent_carve(ps, tm_extent_run_start(ps, piece.page), piece.page, piece.pages);
 	tm_extent_relabel(ps, to, piece.page, piece.pages);
 	return true;
@@ -462,12 +471,14 @@ bool tm_purge_use_others(enum tm_part part, size_t pages)
 		ps = tm_extent_lock((enum tm_part)i);
 		if (ps->whole.count < idle_units(pages)) {
 			tm_extent_unlock(ps);
-		} else if (part != TM_PART_SPAN) {
-			came = take_over(ps, part, pages);
-		} else {
-			(void)purge_whole(ps, idle_units(pages));
-			tm_extent_unlock(ps);
+			continue;
 		}
+		if (part != TM_PART_SPAN && take_over(ps, part, pages)) {
+			came = true;
+			continue;
+		}
+		(void)purge_whole(ps, idle_units(pages));
+		tm_extent_unlock(ps);
 	}
 	return came;
 }

@@ -46,6 +46,9 @@ size_t tm_purge_tick(uint64_t now_ms);
 /* All free memory of all parts goes back now. Returns the bytes given back. */
 size_t tm_purge_now(void);
 
+/* The same of one tier's parts; slots of all tiers count as the session's. */
+size_t tm_purge_tier(enum tm_tier tier);
+
 /*
  * A part is about to get new memory while others have some idle that is resident. Blocks take over
  * what spans don't use. The other way round small objects would soon be strewn among the blocks: what

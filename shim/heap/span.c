@@ -8,6 +8,7 @@
 #include "shim/heap/limit.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/store.h"
+#include "shim/heap/tier.h"
 #include "shim/heap/trim.h"
 #include "shim/os/mem.h"
 
@@ -56,9 +57,13 @@ static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 	const struct tm_class_shape *shape = &tm_class_shape[klass];
 	enum tm_span_kind kind = klass < TM_SMALL_CLASSES ? TM_SPAN_SMALL : TM_SPAN_MEDIUM;
 	size_t pages = shape->granules * (TM_GRANULE_BYTES / TM_PAGE_BYTES);
+	enum tm_tier tier =
+		(enum tm_tier)atomic_load_explicit(&tm_tier_of_spans, memory_order_relaxed);
 	uint8_t *side = NULL;
 	char *base;
 
+	if (!tm_tier_admits(tier, pages << TM_PAGE_SHIFT))
+		return NULL;
 	if (tm_span_keeps_entries) {
 		side = tm_account_side_take((size_t)shape->slots * (kind == TM_SPAN_SMALL ? 3 : 8));
 		if (side == NULL)
@@ -81,7 +86,8 @@ static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 		g->charge = shape->charge;
 		g->list_offset =
 			(uint16_t)(offsetof(struct tm_heap, list) + klass * sizeof(void *));
-		g->kind = (uint8_t)kind;
+		g->kind = (unsigned)kind & 0xfu;
+		g->tier = (unsigned)tier & 0xfu;
 		g->klass = (uint8_t)klass;
 		g->side = side;
 		g->head = tm_granule_ref(head);
@@ -92,6 +98,7 @@ static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 		g->parked = NULL;
 		g->owner = (uintptr_t)h | (kind == TM_SPAN_MEDIUM ? TM_OWNER_MEDIUM : 0);
 	}
+	tm_tier_add_span(tier, pages << TM_PAGE_SHIFT);
 	link_span(h, head);
 	if (tm_account_store.span != NULL)
 		tm_account_store.span(head);
@@ -242,6 +249,7 @@ void tm_span_release(struct tm_heap *h, struct tm_granule *head)
 
 	if (tm_account_store.gone != NULL)
 		tm_account_store.gone(head);
+	tm_tier_sub_span((enum tm_tier)head->tier, (size_t)granules << TM_GRANULE_SHIFT);
 	unlink_span(h, head);
 	if (h->current[head->klass] == tm_granule_ref(head))
 		h->current[head->klass] = 0;

@@ -212,12 +212,15 @@ size_t tm_trim_before_growth(struct tm_heap *h)
 	return bytes;
 }
 
-void tm_trim_before_block(struct tm_heap *h, size_t bytes)
+void tm_trim_before_block(struct tm_heap *h, enum tm_part part, size_t bytes)
 {
 	static _Atomic size_t fresh_then;
-	size_t fresh = tm_extent_fresh_bytes(TM_PART_LARGE);
-	size_t more = tm_extent_lacks(TM_PART_LARGE, bytes) ? bytes : 0;
+	size_t more = tm_extent_lacks(part, bytes) ? bytes : 0;
+	size_t fresh = 0;
 
+	for (int i = 0; i < TM_PART_COUNT; i++)
+		if (i != TM_PART_SPAN)
+			fresh += tm_extent_fresh_bytes((enum tm_part)i);
 	if (fresh + more - atomic_load_explicit(&fresh_then, memory_order_relaxed) <
 	    BLOCKS_GROWTH_BYTES)
 		return;

@@ -41,7 +41,7 @@ size_t tm_trim_for_memory(struct tm_heap *h);
 size_t tm_trim_before_growth(struct tm_heap *h);
 
 /* The same for a block, no more often than every 8 MiB of growth. */
-void tm_trim_before_block(struct tm_heap *h, size_t bytes);
+void tm_trim_before_block(struct tm_heap *h, enum tm_part part, size_t bytes);
 
 /* Put parked slots of the class back onto the heap's empty list. False if there are none. */
 bool tm_trim_unpark(struct tm_heap *h, unsigned klass);

@@ -68,7 +68,7 @@ void tm_unit_enlist(struct tm_part_state *ps, uint32_t at)
 	struct tm_unit *u = &tm_zone.units[at];
 	uint32_t idle = u->touched & ~u->used;
 
-	if (!idle || (u->flags & TM_UNIT_KEPT))
+	if (!idle || (u->flags & (TM_UNIT_KEPT | TM_UNIT_HUGETLB)))
 		return;
 	u->tick = ps->tick;
 	if (u->used == 0) {

@@ -4,12 +4,15 @@
 #include <errno.h>
 
 #include "shim/base/bits.h"
+#include "shim/heap/huge.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 
 #define ZONE_PROT (PROT_READ | PROT_WRITE)
+#define TM_GIANT_SHIFT 30
+#define TM_GIANT_BYTES ((size_t)1 << TM_GIANT_SHIFT)
 #define TABLE_STEP ((size_t)64 << 20)  /* zone bytes covered by one growth of the tables */
 #define TABLE_GRAIN ((size_t)64 << 10) /* the largest kernel page size there is */
 #define TABLE_GAP ((size_t)1 << 30)
@@ -25,6 +28,7 @@ const struct tm_zone_os tm_zone_os_real = {
 	.remap = tm_mem_remap,
 	.extend = tm_mem_extend,
 	.move = tm_mem_move,
+	.map_hugetlb = tm_mem_map_hugetlb,
 };
 
 struct tm_zone tm_zone = {.os = &tm_zone_os_real};
@@ -225,7 +229,8 @@ void tm_zone_clear(void)
 		return;
 	(void)tm_mem_unmap((void *)tm_zone.base, tm_zone.limit);
 	(void)tm_mem_unmap(tm_zone.granules, TABLES_BELOW);
-	tm_zone = (struct tm_zone){.os = tm_zone.os, .huge = tm_zone.huge};
+	tm_zone = (struct tm_zone){
+		.os = tm_zone.os, .huge = tm_zone.huge, .hugetlb_shift = tm_zone.hugetlb_shift};
 	reset_front();
 }
 
@@ -246,6 +251,7 @@ static void forget_units(size_t from, size_t bytes)
 	for (size_t n = bytes >> TM_UNIT_SHIFT; n; n--, u++) {
 		u->fresh = 0;
 		u->flags = 0;
+		u->stand = TM_HUGE_UNMAPPED;
 		u->tainted = 0;
 	}
 }
@@ -327,6 +333,57 @@ static size_t less(size_t at, size_t bytes, size_t need)
 	return bytes > need ? need : 0;
 }
 
+static void count_pool_empty(size_t bytes)
+{
+	atomic_fetch_add_explicit(&tm_huge.pool_empty, bytes / TM_UNIT_BYTES, memory_order_relaxed);
+}
+
+static void mark_hugetlb(size_t from, size_t bytes, enum tm_huge_step step)
+{
+	tm_huge_stand((uint32_t)(from >> TM_UNIT_SHIFT), bytes / TM_UNIT_BYTES, step);
+	for (size_t at = from; at < from + bytes; at += TM_UNIT_BYTES)
+		tm_zone.units[at >> TM_UNIT_SHIFT].flags |= TM_UNIT_HUGETLB;
+}
+
+/* Map a step: from the pool of huge pages where they were asked for, else plain. */
+static int map_step(enum tm_part part, size_t at, size_t bytes)
+{
+	void *addr = (void *)(tm_zone.base + at);
+
+	if (TM_UNLIKELY(tm_zone.hugetlb_shift != 0) && part == TM_PART_PERSISTENT &&
+	    ((at | bytes) & (TM_UNIT_BYTES - 1)) == 0) {
+		if (tm_zone.os->map_hugetlb(addr, bytes, TM_UNIT_SHIFT) == 0) {
+			mark_hugetlb(at, bytes, TM_HUGE_ON_2M);
+			return 0;
+		}
+		count_pool_empty(bytes);
+	}
+	return tm_zone.os->map_at(addr, bytes, ZONE_PROT);
+}
+
+/* Pages of 1 GiB: whole ones, aligned; the addresses before are given up. 0: there are none. */
+static size_t step_giant(enum tm_part part, size_t need, uint32_t *ret_page)
+{
+	size_t bytes = tm_bits_align_up(need, TM_GIANT_BYTES);
+	size_t at, from;
+
+	if (need < TM_GIANT_BYTES / 2 || make_room(part, bytes + TM_GIANT_BYTES))
+		return 0;
+	from = front.chunk[part].at;
+	at = tm_bits_align_up(tm_zone.base + from, TM_GIANT_BYTES) - tm_zone.base;
+	if (tm_zone.os->map_hugetlb((void *)(tm_zone.base + at), bytes, TM_GIANT_SHIFT)) {
+		count_pool_empty(bytes);
+		return 0;
+	}
+	from = tm_bits_align_up(from, TM_UNIT_BYTES);
+	mark_units(from, at - from, TM_PART_FOREIGN);
+	mark_hugetlb(at, bytes, TM_HUGE_ON_1G);
+	*ret_page = (uint32_t)(at >> TM_PAGE_SHIFT);
+	begin_units(at, bytes, (uint8_t)part);
+	front.chunk[part].at = at + bytes;
+	return bytes;
+}
+
 static size_t step_locked(enum tm_part part, size_t need, size_t want, uint32_t *ret_page)
 {
 	size_t bytes = want;
@@ -344,7 +401,7 @@ static size_t step_locked(enum tm_part part, size_t need, size_t want, uint32_t 
 			bytes = tm_bits_min(tm_bits_align_up(at + bytes, TM_UNIT_BYTES),
 					    front.chunk[part].end) -
 				at;
-		err = tm_zone.os->map_at((void *)(tm_zone.base + at), bytes, ZONE_PROT);
+		err = map_step(part, at, bytes);
 		if (!err)
 			break;
 		bytes = less(at, bytes, need);
@@ -405,7 +462,9 @@ size_t tm_zone_step(enum tm_part part, size_t need_bytes, size_t want_bytes, uin
 
 	front_lock();
 	want_bytes = tm_bits_align_up(tm_bits_max(need_bytes, want_bytes), TM_UNIT_BYTES);
-	if (TM_UNLIKELY(front.chunk[part].hole))
+	if (TM_UNLIKELY(tm_zone.hugetlb_shift == TM_GIANT_SHIFT) && part == TM_PART_PERSISTENT)
+		bytes = step_giant(part, need_bytes, ret_page);
+	if (!bytes && TM_UNLIKELY(front.chunk[part].hole))
 		bytes = fill_hole(part, need_bytes, want_bytes, ret_page);
 	if (!bytes)
 		bytes = step_locked(part, need_bytes, want_bytes, ret_page);

@@ -17,20 +17,23 @@
 
 #include "shim/heap/granule.h"
 
-/* More will come (tiers): loops run to TM_PART_COUNT. */
+/* Loops run to TM_PART_COUNT. */
 enum tm_part {
-	TM_PART_SPAN,  /* spans of slots up to 64 KiB */
-	TM_PART_LARGE, /* blocks above 64 KiB */
-	TM_PART_GROW,  /* blocks that realloc grew past 1 MiB */
+	TM_PART_SPAN,       /* spans of slots up to 64 KiB, of all tiers */
+	TM_PART_LARGE,      /* blocks above 64 KiB, of the session tier */
+	TM_PART_GROW,       /* blocks that realloc grew past 1 MiB */
+	TM_PART_PERSISTENT, /* blocks above 64 KiB of the persistent tier */
+	TM_PART_TEMPORARY,  /* and of the temporary one */
 	TM_PART_COUNT,
 	TM_PART_FOREIGN = 254, /* skipped: somebody else's mapping, or lost */
 	TM_PART_NONE = 255,    /* set aside, not mapped yet */
 };
 
 enum tm_unit_flag {
-	TM_UNIT_HUGE = 1,   /* MADV_HUGEPAGE was given */
-	TM_UNIT_KEPT = 4,   /* [part lock] a purge failed: not tried again until it was in use */
-	TM_UNIT_LISTED = 8, /* [part lock] on the part's list of units with memory to give back */
+	TM_UNIT_HUGE = 1,     /* MADV_HUGEPAGE was given */
+	TM_UNIT_KEPT = 4,     /* [part lock] a purge failed: not tried again until it was in use */
+	TM_UNIT_LISTED = 8,   /* [part lock] on the part's list of units with memory to give back */
+	TM_UNIT_HUGETLB = 16, /* pages of a hugetlb pool: they are never given back, see huge.h */
 };
 
 #define TM_UNIT_PAGES ((uint32_t)(TM_UNIT_BYTES / TM_PAGE_BYTES))
@@ -51,7 +54,8 @@ struct tm_unit {
 	uint32_t next;    /* [part lock] list of units with memory to give back, oldest first */
 	uint32_t prev;
 	uint32_t tainted; /* [atomic] the program gave advice, a lock or a policy here (H93) */
-	uint32_t spare;
+	uint8_t stand; /* [part lock] enum tm_huge_step: the pages it is on, and why; see huge.h */
+	uint8_t spare[3];
 };
 
 /* System calls of the zone; tests put a faulty kernel here. */
@@ -65,6 +69,7 @@ struct tm_zone_os {
 	void *(*remap)(void *old, size_t old_bytes, size_t new_bytes, void *fixed_at);
 	int (*extend)(void *addr, size_t old_bytes, size_t new_bytes);
 	int (*move)(void *from, size_t bytes, void *to);
+	int (*map_hugetlb)(void *addr, size_t bytes, unsigned page_shift);
 };
 
 /* Transparent huge pages as the system allows them, and whether the user wants them. */
@@ -85,6 +90,7 @@ struct tm_zone {
 	size_t limit;                /* [const] bytes of the window */
 	uint32_t taints;             /* [atomic] not 0: some unit may be tainted */
 	enum tm_huge_mode huge;      /* [const after boot] what init found; boot may lower it */
+	unsigned hugetlb_shift; /* [const after boot] 21, 30: pages of the persistent part; or 0 */
 	const struct tm_zone_os *os; /* [const] */
 };
 

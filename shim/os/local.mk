@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 libtmcore_a_SOURCES += \
+	%reldir%/buddy.c \
+	%reldir%/buddy.h \
 	%reldir%/clock.c \
 	%reldir%/clock.h \
 	%reldir%/lock.c \

@@ -20,6 +20,9 @@
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
+#ifndef MAP_HUGE_SHIFT
+#define MAP_HUGE_SHIFT 26
+#endif
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
@@ -42,6 +45,23 @@ int tm_mem_map_at(void *at, size_t bytes, int prot)
 		return (int)got;
 	if (got != tm_sys_ptr(at)) {
 		/* A kernel that does not know the flag took the address as a hint. */
+		tm_sys_munmap((void *)got, bytes);
+		return -EEXIST;
+	}
+	return 0;
+}
+
+int tm_mem_map_hugetlb(void *at, size_t bytes, unsigned page_shift)
+{
+	/* reserved now: without that a touch would end in SIGBUS where the pool is empty */
+	long got = tm_sys_mmap(at, bytes, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_HUGETLB |
+				       (int)(page_shift << MAP_HUGE_SHIFT),
+			       -1, 0);
+
+	if (tm_sys_is_error(got))
+		return (int)got;
+	if (got != tm_sys_ptr(at)) {
 		tm_sys_munmap((void *)got, bytes);
 		return -EEXIST;
 	}

@@ -34,6 +34,9 @@ void tm_mem_use_libc(int (*munmap_fn)(void *, size_t), int (*madvise_fn)(void *,
  */
 int tm_mem_map_at(void *at, size_t bytes, int prot);
 
+/* The same from the pool of huge pages of 1 << page_shift bytes. -ENOMEM where too few are there. */
+int tm_mem_map_hugetlb(void *at, size_t bytes, unsigned page_shift);
+
 /* The same over pages we own: replaces what is there, which is a way of giving it back. */
 int tm_mem_map_fixed(void *at, size_t bytes, int prot);
 

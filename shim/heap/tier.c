@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/heap/tier.h"
+
+struct tm_tier_state tm_tiers[TM_TIER_COUNT] = {
+	[TM_TIER_ALL] = {.max_bytes = UINT64_MAX},
+	[TM_TIER_PERSISTENT] = {.max_bytes = UINT64_MAX},
+	[TM_TIER_SESSION] = {.max_bytes = UINT64_MAX},
+	[TM_TIER_TEMPORARY] = {.max_bytes = UINT64_MAX},
+};
+_Atomic uint8_t tm_tier_of_spans = TM_TIER_PERSISTENT;
+bool tm_tier_observe;
+bool tm_tier_temporary_apart;
+
+void tm_tier_configure(const uint64_t max_bytes[TM_TIER_COUNT])
+{
+	for (int i = TM_TIER_PERSISTENT; i < TM_TIER_COUNT; i++)
+		tm_tiers[i].max_bytes = max_bytes[i];
+}
+
+static uint64_t live(const struct tm_tier_state *t)
+{
+	return atomic_load_explicit(&t->block_bytes, memory_order_relaxed) +
+	       atomic_load_explicit(&t->span_bytes, memory_order_relaxed);
+}
+
+bool tm_tier_admits(enum tm_tier tier, size_t bytes)
+{
+	struct tm_tier_state *t = &tm_tiers[tier];
+	uint64_t held;
+
+	if (TM_LIKELY(t->max_bytes == UINT64_MAX))
+		return true;
+	held = live(t);
+	if (held <= t->max_bytes && bytes <= t->max_bytes - held)
+		return true;
+	atomic_fetch_add_explicit(&t->refused, 1, memory_order_relaxed);
+	return false;
+}
+
+static void note_peak(struct tm_tier_state *t)
+{
+	uint64_t now = live(t);
+	uint64_t peak = atomic_load_explicit(&t->peak_bytes, memory_order_relaxed);
+
+	while (now > peak &&
+	       !atomic_compare_exchange_weak_explicit(&t->peak_bytes, &peak, now,
+						      memory_order_relaxed, memory_order_relaxed))
+		;
+}
+
+void tm_tier_add_block(enum tm_tier tier, size_t bytes)
+{
+	atomic_fetch_add_explicit(&tm_tiers[tier].block_bytes, bytes, memory_order_relaxed);
+	note_peak(&tm_tiers[tier]);
+}
+
+void tm_tier_sub_block(enum tm_tier tier, size_t bytes)
+{
+	atomic_fetch_sub_explicit(&tm_tiers[tier].block_bytes, bytes, memory_order_relaxed);
+}
+
+void tm_tier_add_span(enum tm_tier tier, size_t bytes)
+{
+	atomic_fetch_add_explicit(&tm_tiers[tier].span_bytes, bytes, memory_order_relaxed);
+	note_peak(&tm_tiers[tier]);
+}
+
+void tm_tier_sub_span(enum tm_tier tier, size_t bytes)
+{
+	atomic_fetch_sub_explicit(&tm_tiers[tier].span_bytes, bytes, memory_order_relaxed);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/routing.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "shim/base/bits.h"
+#include "shim/boot.h"
+#include "shim/heap/extent.h"
+#include "shim/heap/huge.h"
+#include "shim/heap/meta.h"
+#include "shim/heap/tier.h"
+#include "shim/os/clock.h"
+#include "shim/os/lock.h"
+#include "shim/os/mem.h"
+#include "shim/os/msg.h"
+#include "shim/os/proc.h"
+#include "shim/os/sys.h"
+
+/* Rules that tiermalloc_set_tier may add to those of the environment. */
+#define ADDED_RULES_MAX 64u
+#define HAND_OVER_UNITS ((size_t)1 << 20) /* all of a run */
+#define RULES_FILE_MAX ((size_t)1 << 20)
+
+/* What a heap keeps for its owner's requests, in the room behind the heap. */
+struct mine {
+	struct tm_route_thread thread;
+	int32_t tid; /* for whom `thread` was begun */
+};
+_Static_assert(sizeof(struct mine) <= TM_HEAP_ROOM_BYTES, "it fits behind a heap");
+
+static struct {
+	struct tm_route route;
+	struct tm_rules rules;
+	_Atomic bool ready;  /* the sites have memory */
+	_Atomic bool failed; /* there is none: not tried again */
+	struct tm_lock lock; /* of adding rules and of the first block */
+} routing = {.lock = TM_LOCK_INIT(TM_RANK_RULES)};
+
+static struct mine *mine_of(struct tm_heap *h)
+{
+	struct mine *mine = (struct mine *)((uintptr_t)h + TM_HEAP_ROOM_OFFSET);
+
+	if (TM_UNLIKELY(mine->tid != h->tid)) {
+		char name[17] = "";
+
+		if (routing.rules.by_thread)
+			tm_proc_name(name, sizeof(name));
+		tm_route_thread_begin(&mine->thread, name);
+		mine->tid = h->tid;
+	}
+	return mine;
+}
+
+static size_t page_round(size_t bytes)
+{
+	return tm_bits_align_up(bytes, TM_PAGE_BYTES);
+}
+
+static uint64_t clock_ms(void *context)
+{
+	(void)context;
+	return tm_clock_ms();
+}
+
+/* Two threads may both map: the second one's memory goes back. */
+static TM_NOINLINE bool make_ready(void)
+{
+	struct tm_route_memory memory = {0};
+
+	if (atomic_load_explicit(&routing.failed, memory_order_relaxed))
+		return false;
+	tm_lock_acquire(&routing.lock);
+	if (!atomic_load_explicit(&routing.ready, memory_order_relaxed)) {
+		memory.sites = tm_mem_map(page_round(TM_SITES_BYTES));
+		memory.site_rules = routing.route.site_rules;
+		if (memory.sites != NULL) {
+			tm_route_init(&routing.route, &memory);
+			routing.route.clock = clock_ms;
+			/* release: whoever sees it sees the table */
+			atomic_store_explicit(&routing.ready, true, memory_order_release);
+		} else {
+			atomic_store_explicit(&routing.failed, true, memory_order_relaxed);
+		}
+	}
+	tm_lock_release(&routing.lock);
+	return atomic_load_explicit(&routing.ready, memory_order_relaxed);
+}
+
+static bool is_ready(void)
+{
+	return TM_LIKELY(atomic_load_explicit(&routing.ready, memory_order_acquire)) ||
+	       make_ready();
+}
+
+/* Small requests follow the phase. */
+static void follow_phase(void)
+{
+	uint8_t tier = tm_routing_phase() == TM_PHASE_SERVE ? TM_TIER_SESSION : TM_TIER_PERSISTENT;
+
+	if (TM_LIKELY(atomic_load_explicit(&tm_tier_of_spans, memory_order_relaxed) == tier))
+		return;
+	atomic_store_explicit(&tm_tier_of_spans, tier, memory_order_relaxed);
+	/* what loading has left free serves from now on, with the pages that it has */
+	if (tier == TM_TIER_SESSION)
+		while (tm_extent_hand_over(TM_PART_PERSISTENT, TM_PART_LARGE, HAND_OVER_UNITS))
+			;
+}
+
+struct tm_route_decision tm_routing_decide(struct tm_heap *h,
+					   const struct tm_routing_request *request)
+{
+	uint64_t height = (h->stack_top - request->site.frame) >> 4;
+	struct tm_route_request r = {.size = request->size,
+				     .align = request->align,
+				     .return_address = request->site.return_address,
+				     .height = (uint32_t)tm_bits_min(height, UINT16_MAX)};
+	struct tm_route_decision d = {.tier = TM_TIER_SESSION, .authority = TM_AUTHORITY_DEFAULT};
+
+	if (!is_ready())
+		return d;
+	d = tm_route_decide(&routing.route, &mine_of(h)->thread, &r);
+	follow_phase();
+	return d;
+}
+
+/* A rule's wish about the whole units inside a block. */
+static void apply_huge(void *p, struct tm_granule *g, enum tm_rule_huge huge)
+{
+	size_t first = tm_bits_align_up(g->large.page, TM_UNIT_PAGES);
+	size_t end = (g->large.page + g->large.pages) / TM_UNIT_PAGES * TM_UNIT_PAGES;
+	size_t bytes = (end - first) << TM_PAGE_SHIFT;
+
+	(void)p;
+	if (end <= first || g->large.part == TM_PART_GROW)
+		return;
+	if (huge == TM_RULE_HUGE_ALWAYS) {
+		tm_huge_advise((uint32_t)first, (end - first) / TM_UNIT_PAGES);
+	} else if (huge == TM_RULE_HUGE_NEVER) {
+		(void)tm_zone.os->nohugepage(tm_zone_page_addr((uint32_t)first), bytes);
+		/* forgotten when the block is freed: the next one starts with what its part has */
+		tm_zone_taint(p, g->large.pages << TM_PAGE_SHIFT);
+	}
+}
+
+void tm_routing_born(void *p, struct tm_route_decision decision)
+{
+	struct tm_granule *g = tm_zone_granule(p);
+
+	g->large.site = decision.site;
+	g->large.epoch = decision.epoch;
+	if (TM_UNLIKELY(decision.rule != 0)) {
+		const struct tm_rule_actions *actions =
+			tm_rules_actions(&routing.rules, decision.rule);
+
+		apply_huge(p, g, (enum tm_rule_huge)actions->huge);
+	}
+}
+
+void tm_routing_died(struct tm_heap *h, const struct tm_granule *g)
+{
+	struct tm_route_death death = {g->large.site, g->large.epoch, g->large.requested};
+
+	if (!atomic_load_explicit(&routing.ready, memory_order_acquire))
+		return;
+	tm_route_freed(&routing.route, &mine_of(h)->thread, death);
+}
+
+void tm_routing_step(void)
+{
+	if (is_ready()) {
+		tm_route_step(&routing.route);
+		follow_phase();
+	}
+}
+
+void tm_routing_serve(void)
+{
+	if (is_ready()) {
+		tm_phase_step(&routing.route.phase);
+		follow_phase();
+	}
+}
+
+void tm_routing_forget(uintptr_t begin, uintptr_t end)
+{
+	if (atomic_load_explicit(&routing.ready, memory_order_acquire))
+		tm_route_forget(&routing.route, begin, end);
+}
+
+enum tm_phase_kind tm_routing_phase(void)
+{
+	return tm_phase_now(&routing.route.phase);
+}
+
+const struct tm_route *tm_routing_state(void)
+{
+	return atomic_load_explicit(&routing.ready, memory_order_acquire) ? &routing.route : NULL;
+}
+
+/* --- rules ------------------------------------------------------------------------------------ */
+
+static void tell(void *context, const struct tm_rules_problem *problem)
+{
+	char line[512];
+
+	(void)context;
+	tm_rules_describe(line, sizeof(line), problem);
+	tm_msg(TM_MSG_WARN, "%s", line);
+}
+
+static int begin_rules(uint32_t count)
+{
+	struct tm_rule *memory;
+	void *sets;
+
+	if (routing.rules.rule != NULL)
+		return 0;
+	memory = tm_mem_map(page_round(count * sizeof(*memory)));
+	sets = tm_mem_map(page_round(TM_ROUTE_SITE_RULES_BYTES));
+	if (memory == NULL || sets == NULL)
+		return -ENOMEM;
+	tm_rules_init(&routing.rules, memory, count);
+	routing.route.site_rules = sets;
+	/* release: a request that sees the rules sees their memory */
+	__atomic_store_n(&routing.route.rules, &routing.rules, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* The file's text, in memory of its own that stays, since patterns are slices of it. */
+static struct tm_str read_file(const char *path)
+{
+	char *text = tm_mem_map(RULES_FILE_MAX);
+	long n = text == NULL ? -ENOMEM : tm_proc_read(path, text, RULES_FILE_MAX);
+
+	if (n < 0) {
+		tm_msg(TM_MSG_WARN, "TIERMALLOC_RULES: cannot read '%s' (error %d)", path, (int)-n);
+		return (struct tm_str){NULL, 0};
+	}
+	return (struct tm_str){text, (size_t)n};
+}
+
+static void read_rules(const char *value)
+{
+	struct tm_rules_text text = {"TIERMALLOC_RULES", tm_str_of(value), TM_RULES_INLINE};
+	uint32_t count;
+
+	if (!tm_rules_is_inline(text.text)) {
+		text = (struct tm_rules_text){value, read_file(value), '\n'};
+		if (text.text.len == 0)
+			return;
+	}
+	count = tm_rules_count_lines(text.text, text.separator) + ADDED_RULES_MAX;
+	if (begin_rules((uint32_t)tm_bits_min(count, TM_RULES_MAX)) != 0) {
+		tm_msg(TM_MSG_WARN, "TIERMALLOC_RULES: no memory");
+		return;
+	}
+	tm_rules_parse(&routing.rules, &text, tell, NULL);
+}
+
+void tm_routing_init(void)
+{
+	const struct tm_options *options = &tm_root.options;
+
+	tm_lock_register(&routing.lock);
+	tm_tier_configure(options->max_bytes);
+	tm_tier_temporary_apart = options->max_bytes[TM_TIER_TEMPORARY] != TM_OPTION_NONE ||
+				  options->keep_bytes[TM_TIER_TEMPORARY] != TM_OPTION_AUTO ||
+				  options->decay_ms[TM_TIER_TEMPORARY] != TM_OPTION_AUTO;
+	tm_tier_observe = options->mode == TM_MODE_OBSERVE;
+	if (options->rules != NULL && options->rules[0] != '\0')
+		read_rules(options->rules);
+}
+
+int tm_routing_add_rule(const char *line)
+{
+	struct tm_rules_text text = {"tiermalloc_set_tier", tm_str_of(line), TM_RULES_INLINE};
+	size_t len = text.text.len;
+	char *copy;
+	int rc;
+
+	if (len == 0 || len > TM_RULES_LINE_MAX)
+		return -EINVAL;
+	copy = tm_meta_alloc(len + 1, 1);
+	if (copy == NULL)
+		return -ENOMEM;
+	memcpy(copy, line, len);
+	text.text.at = copy;
+	tm_lock_acquire(&routing.lock);
+	rc = begin_rules(ADDED_RULES_MAX);
+	if (rc == 0 && atomic_load_explicit(&routing.rules.count, memory_order_relaxed) >=
+			       routing.rules.capacity)
+		rc = -ENOSPC;
+	if (rc == 0 && tm_rules_parse(&routing.rules, &text, NULL, NULL) == 0)
+		rc = -EINVAL;
+	tm_lock_release(&routing.lock);
+	return rc;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * routing: where policies/ meets the heap. Asks which tier a block above 64 KiB goes to, tells the
+ * policies of its death, keeps their memory and the rules of TIERMALLOC_RULES.
+ *
+ * All functions with a heap: the caller holds that heap (tm_thread_enter). Memory is mapped when the
+ * first such block comes; without it, and where the ledger of sites is full, all goes to the session
+ * tier, as in an allocator without tiers.
+ */
+#ifndef TM_ROUTING_H
+#define TM_ROUTING_H
+
+#include "policies/route.h"
+#include "shim/heap/account.h"
+
+/* At boot, after the heap: settings, rules. */
+void tm_routing_init(void);
+
+struct tm_routing_request {
+	size_t size;
+	size_t align;
+	struct tm_site site;
+};
+
+/* Which tier; never TM_TIER_ALL. */
+struct tm_route_decision tm_routing_decide(struct tm_heap *h,
+					   const struct tm_routing_request *request);
+
+/* The block lies there now: what its death has to name, and what its rule asks for. */
+void tm_routing_born(void *p, struct tm_route_decision decision);
+
+/* It is about to be freed. */
+void tm_routing_died(struct tm_heap *h, const struct tm_granule *g);
+
+/* The program says where a step begins. */
+void tm_routing_step(void);
+
+/* A session begins: serving has begun. */
+void tm_routing_serve(void);
+
+/* dlclose: what is known of call sites in [begin, end) is void. */
+void tm_routing_forget(uintptr_t begin, uintptr_t end);
+
+/* Appends one rule. 0, -EINVAL for a rule that is none, -ENOMEM, -ENOSPC. */
+int tm_routing_add_rule(const char *line);
+
+/* Loading or serving. */
+enum tm_phase_kind tm_routing_phase(void);
+
+/* The state, for reports; NULL: no block was routed yet. */
+const struct tm_route *tm_routing_state(void);
+
+#endif
