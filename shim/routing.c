@@ -117,7 +117,8 @@ struct tm_route_decision tm_routing_decide(struct tm_heap *h,
 				     .height = (uint32_t)tm_bits_min(height, UINT16_MAX)};
 	struct tm_route_decision d = {.tier = TM_TIER_SESSION, .authority = TM_AUTHORITY_DEFAULT};
 
-	if (!is_ready())
+	/* what can't be had leaves nothing behind */
+	if (request->size >= tm_zone.limit || !is_ready())
 		return d;
 	d = tm_route_decide(&routing.route, &mine_of(h)->thread, &r);
 	follow_phase();

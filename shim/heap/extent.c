@@ -382,6 +382,17 @@ void *tm_extent_take_zero(enum tm_part part, size_t pages, size_t align_pages)
 	return p;
 }
 
+bool tm_extent_fits(enum tm_part part, size_t pages)
+{
+	struct tm_part_state *ps = tm_extent_lock(part);
+	struct tm_place place;
+	bool fits = pages <= tm_zone.limit >> TM_PAGE_SHIFT &&
+		    tm_place_find(ps, (uint32_t)pages, 1, &place);
+
+	tm_extent_unlock(ps);
+	return fits;
+}
+
 bool tm_extent_take_at(enum tm_part part, void *start, size_t pages)
 {
 	struct tm_part_state *ps;

@@ -57,6 +57,9 @@ bool tm_extent_take_at(enum tm_part part, void *start, size_t pages);
  */
 void tm_extent_give(enum tm_part part, void *start, size_t pages);
 
+/* Whether a free run of the part has room for so many pages. */
+bool tm_extent_fits(enum tm_part part, size_t pages);
+
 /* Give wholly free units of one free run to another part, at most so many. False: there are none. */
 bool tm_extent_hand_over(enum tm_part from, enum tm_part to, size_t units_max);
 

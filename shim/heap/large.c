@@ -47,24 +47,36 @@ static void publish(void *p, size_t bytes, struct home home)
 	__atomic_store_n(&g->owner, TM_OWNER_LARGE, __ATOMIC_RELEASE);
 }
 
+static void *take_in(const struct tm_large_request *r, enum tm_part part)
+{
+	size_t pages = pages_of(r->bytes);
+	size_t align_pages = r->align > TM_PAGE_BYTES ? r->align >> TM_PAGE_SHIFT : 1;
+	void *p;
+
+	if (r->fill == TM_FILL_ZERO)
+		p = tm_extent_take_zero(part, pages, align_pages);
+	else
+		p = tm_extent_take(part, pages, align_pages);
+	if (p) {
+		publish(p, r->bytes, (struct home){r->tier, part, NULL});
+		tm_tier_add_block(r->tier, r->bytes);
+		tm_dense_born(p, pages, r->fill);
+	}
+	return p;
+}
+
 void *tm_large_take(const struct tm_large_request *r)
 {
-	size_t pages, align_pages;
+	static const enum tm_part others[] = {TM_PART_LARGE, TM_PART_PERSISTENT, TM_PART_TEMPORARY};
 	void *p;
 
 	if (r->bytes > PTRDIFF_MAX || r->align > PTRDIFF_MAX || !tm_tier_admits(r->tier, r->bytes))
 		return NULL;
-	pages = pages_of(r->bytes);
-	align_pages = r->align > TM_PAGE_BYTES ? r->align >> TM_PAGE_SHIFT : 1;
-	if (r->fill == TM_FILL_ZERO)
-		p = tm_extent_take_zero(r->part, pages, align_pages);
-	else
-		p = tm_extent_take(r->part, pages, align_pages);
-	if (p) {
-		publish(p, r->bytes, (struct home){r->tier, r->part, NULL});
-		tm_tier_add_block(r->tier, r->bytes);
-		tm_dense_born(p, pages, r->fill);
-	}
+	p = take_in(r, r->part);
+	/* holes between the blocks of other tiers are better than nothing */
+	for (size_t i = 0; p == NULL && i < TM_ARRAY_LEN(others); i++)
+		if (others[i] != r->part && tm_extent_fits(others[i], pages_of(r->bytes)))
+			p = take_in(r, others[i]);
 	return p;
 }
 
