@@ -29,6 +29,9 @@
 /* cuGetProcAddress_v2 as the driver has it, whatever is preloaded; no call is counted. */
 CUresult tmfake_lookup(const char *symbol, void **pfn, int version, uint64_t flags, int *status);
 
+/* cuMemGetAddressRange as the driver has it. */
+CUresult tmfake_range(CUdeviceptr at, CUdeviceptr *base, size_t *bytes);
+
 /* The virtual clock in ns. */
 uint64_t tmfake_now(void);
 void tmfake_advance(uint64_t ns);

@@ -445,3 +445,12 @@ CUresult fake_do_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdev
 		*bytes = range->bytes;
 	return CUDA_SUCCESS;
 }
+
+FAKE_EXPORT CUresult tmfake_range(CUdeviceptr at, CUdeviceptr *base, size_t *bytes)
+{
+	CUresult rc;
+	fake_lock();
+	rc = fake_do_cuMemGetAddressRange_v2(base, bytes, at);
+	fake_unlock();
+	return rc;
+}

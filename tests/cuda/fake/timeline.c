@@ -307,6 +307,8 @@ CUresult fake_do_cuCtxRecordEvent(CUcontext ctx, CUevent event)
 	if (!fake_is(event, FAKE_EVENT) || event->ctx != ctx)
 		return CUDA_ERROR_INVALID_HANDLE;
 	rc = fake_unsafe_ctx(ctx);
+	if (rc == CUDA_SUCCESS)
+		rc = ctx->broken;
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	event->captured = NULL;
@@ -341,7 +343,9 @@ static CUresult look_at(CUevent event)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (event->captured != NULL)
 		return CUDA_ERROR_CAPTURED_EVENT;
-	return fake_unsafe();
+	if (!fake_ctx_alive(event->ctx))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	return event->ctx->broken != CUDA_SUCCESS ? event->ctx->broken : fake_unsafe();
 }
 
 CUresult fake_do_cuEventQuery(CUevent event)
