@@ -9,28 +9,45 @@
 #include "shim/heap/span.h"
 #include "shim/heap/tcache_inline.h"
 
-TM_INLINE void *take(size_t size, struct tm_site site, enum tm_counting count)
+TM_INLINE void *take(size_t size, const struct tm_site *site, enum tm_counting count)
 {
 	if (TM_LIKELY(size <= TM_SMALL_MAX))
 		return tm_tcache_take(tm_class_of_small(size), size, TM_SPAN_SMALL, site, count);
-	if (size <= TM_SLOT_MAX)
+	if (size - TM_SOLO_ABOVE - 1 < TM_SLOT_MAX - TM_SOLO_ABOVE)
+		return tm_tcache_take(TM_SOLO_CLASS, size, TM_SPAN_SOLO, site, count);
+	if (size < TM_SLOT_MAX)
 		return tm_tcache_take(tm_class_of_medium(size), size, TM_SPAN_MEDIUM, site, count);
 	return NULL;
 }
 
-/* Medium slots and those of other threads. Functions of their own: the common path needs no stack. */
+/* Slots of other threads, and medium ones. Functions of their own: the common path needs no stack. */
+TM_INLINE void give_longer(void *p, struct tm_granule *g, enum tm_counting count)
+{
+	uintptr_t bits = tm_granule_owner(g) & TM_OWNER_SOLO;
+
+	if (bits == 0) {
+		if (tm_tcache_give_remote(p, g, TM_SPAN_SMALL, count) == TM_FREE_DONE)
+			return;
+	} else if (bits == TM_OWNER_SOLO) {
+		if (tm_tcache_give_remote(p, g, TM_SPAN_SOLO, count) == TM_FREE_DONE)
+			return;
+	} else if (tm_tcache_is_mine(g, TM_SPAN_MEDIUM, count)) {
+		if (tm_tcache_give(p, g, TM_SPAN_MEDIUM, count) == TM_FREE_DONE)
+			return;
+	} else if (tm_tcache_give_remote(p, g, TM_SPAN_MEDIUM, count) == TM_FREE_DONE) {
+		return;
+	}
+	tm_alloc_free_slow(p, g);
+}
+
 static TM_NOINLINE void give_other(void *p, struct tm_granule *g)
 {
-	if (tm_tcache_give(p, g, TM_SPAN_MEDIUM, TM_COUNTED) != TM_FREE_DONE &&
-	    tm_tcache_give_remote(p, g, TM_COUNTED) != TM_FREE_DONE)
-		tm_alloc_free_slow(p, g);
+	give_longer(p, g, TM_COUNTED);
 }
 
 static TM_NOINLINE void give_other_plain(void *p, struct tm_granule *g)
 {
-	if (tm_tcache_give(p, g, TM_SPAN_MEDIUM, TM_PLAIN) != TM_FREE_DONE &&
-	    tm_tcache_give_remote(p, g, TM_PLAIN) != TM_FREE_DONE)
-		tm_alloc_free_slow(p, g);
+	give_longer(p, g, TM_PLAIN);
 }
 
 TM_INLINE void give(void *p, enum tm_counting count)
@@ -40,15 +57,21 @@ TM_INLINE void give(void *p, enum tm_counting count)
 		return;
 	}
 	struct tm_granule *g = tm_zone_granule(p);
-	if (TM_LIKELY(tm_tcache_give(p, g, TM_SPAN_SMALL, count) == TM_FREE_DONE))
-		return;
+	if (TM_LIKELY(tm_tcache_is_mine(g, TM_SPAN_SMALL, count))) {
+		if (TM_LIKELY(tm_tcache_give(p, g, TM_SPAN_SMALL, count) == TM_FREE_DONE))
+			return;
+	} else if (tm_tcache_is_mine(g, TM_SPAN_SOLO, count)) {
+		if (tm_tcache_give(p, g, TM_SPAN_SOLO, count) == TM_FREE_DONE)
+			return;
+	}
 	if (count == TM_COUNTED)
 		give_other(p, g);
 	else
 		give_other_plain(p, g);
 }
 
-TM_INLINE void *take_zeroed(size_t n, size_t size, struct tm_site site, enum tm_counting count)
+TM_INLINE void *take_zeroed(size_t n, size_t size, const struct tm_site *site,
+			    enum tm_counting count)
 {
 	size_t bytes;
 
@@ -59,11 +82,12 @@ TM_INLINE void *take_zeroed(size_t n, size_t size, struct tm_site site, enum tm_
 	void *p = take(bytes, site, count);
 	if (TM_LIKELY(p != NULL))
 		return memset(p, 0, bytes);
-	return tm_alloc_zero_slow(bytes, site);
+	return tm_alloc_zero_slow(bytes, site == NULL ? TM_SITE_HERE : *site);
 }
 
 /* `align` is a power of two. */
-TM_INLINE void *take_aligned(size_t align, size_t size, struct tm_site site, enum tm_counting count)
+TM_INLINE void *take_aligned(size_t align, size_t size, const struct tm_site *site,
+			     enum tm_counting count)
 {
 	if (TM_LIKELY(align <= TM_PAGE_BYTES && size <= TM_SLOT_MAX)) {
 		/* Rounded up, so that a small slot's four size bits tell what is counted (account.h). */
@@ -75,10 +99,10 @@ TM_INLINE void *take_aligned(size_t align, size_t size, struct tm_site site, enu
 		if (TM_LIKELY(p != NULL))
 			return p;
 	}
-	return tm_alloc_aligned_slow(align, size, site);
+	return tm_alloc_aligned_slow(align, size, site == NULL ? TM_SITE_HERE : *site);
 }
 
-TM_INLINE int take_posix(void **ret_p, size_t align, size_t size, struct tm_site site,
+TM_INLINE int take_posix(void **ret_p, size_t align, size_t size, const struct tm_site *site,
 			 enum tm_counting count)
 {
 	if (align < sizeof(void *) || (align & (align - 1)) != 0)
@@ -94,7 +118,8 @@ TM_INLINE int take_posix(void **ret_p, size_t align, size_t size, struct tm_site
 
 void *tm_alloc_any(size_t size, struct tm_site site)
 {
-	void *p = tm_span_keeps_entries ? take(size, site, TM_COUNTED) : take(size, site, TM_PLAIN);
+	void *p =
+		tm_span_keeps_entries ? take(size, &site, TM_COUNTED) : take(size, &site, TM_PLAIN);
 
 	return TM_LIKELY(p != NULL) ? p : tm_alloc_slow(size, site);
 }
@@ -106,7 +131,7 @@ void *tm_alloc_any(size_t size, struct tm_site site)
 static TM_NOINLINE void *slow_counted(size_t size, struct tm_site site)
 {
 	struct tm_site flat = {site.return_address, 0};
-	void *p = take(size, flat, TM_COUNTED);
+	void *p = take(size, &flat, TM_COUNTED);
 
 	return TM_LIKELY(p != NULL) ? p : tm_alloc_slow(size, site);
 }
@@ -116,6 +141,17 @@ static TM_NOINLINE void *slow_plain(size_t size, struct tm_site site)
 	return tm_alloc_slow(size, site);
 }
 
+/* Reached by a jump: the site is the same, and the fast path need not keep it. */
+static TM_NOINLINE void *slow_counted_here(size_t size)
+{
+	return slow_counted(size, TM_SITE_HERE);
+}
+
+static TM_NOINLINE void *slow_plain_here(size_t size)
+{
+	return slow_plain(size, TM_SITE_HERE);
+}
+
 /*
  * Each function twice, with and without the account. The forms differ in nothing else; tests and
  * the lint compare the symbols of both.
@@ -123,8 +159,10 @@ static TM_NOINLINE void *slow_plain(size_t size, struct tm_site site)
 #define VARIANTS(suffix, count, slow)                                                              \
 	void *tm_alloc_malloc##suffix(size_t size)                                                 \
 	{                                                                                          \
-		void *p = take(size, TM_SITE_HERE, count);                                         \
-		return TM_LIKELY(p != NULL) ? p : slow(size, TM_SITE_HERE);                        \
+		void *p = take(size, NULL, count);                                                 \
+		if (TM_LIKELY(p != NULL))                                                          \
+			return p;                                                                  \
+		return TM_TAIL_JUMPS ? slow##_here(size) : slow(size, TM_SITE_HERE);               \
 	}                                                                                          \
 	void tm_alloc_free##suffix(void *p)                                                        \
 	{                                                                                          \
@@ -137,19 +175,19 @@ static TM_NOINLINE void *slow_plain(size_t size, struct tm_site site)
 	}                                                                                          \
 	void *tm_alloc_calloc##suffix(size_t n, size_t size)                                       \
 	{                                                                                          \
-		return take_zeroed(n, size, TM_SITE_HERE, count);                                  \
+		return take_zeroed(n, size, NULL, count);                                          \
 	}                                                                                          \
 	void *tm_alloc_aligned##suffix(size_t align, size_t size)                                  \
 	{                                                                                          \
-		return take_aligned(align, size, TM_SITE_HERE, count);                             \
+		return take_aligned(align, size, NULL, count);                                     \
 	}                                                                                          \
 	int tm_alloc_posix_memalign##suffix(void **ret_p, size_t align, size_t size)               \
 	{                                                                                          \
-		return take_posix(ret_p, align, size, TM_SITE_HERE, count);                        \
+		return take_posix(ret_p, align, size, NULL, count);                                \
 	}                                                                                          \
 	void *tm_alloc_new##suffix(size_t size)                                                    \
 	{                                                                                          \
-		void *p = take(size, TM_SITE_HERE, count);                                         \
+		void *p = take(size, NULL, count);                                                 \
 		if (TM_LIKELY(p != NULL))                                                          \
 			return p;                                                                  \
 		p = slow(size, TM_SITE_HERE);                                                      \
@@ -157,7 +195,7 @@ static TM_NOINLINE void *slow_plain(size_t size, struct tm_site site)
 	}                                                                                          \
 	void *tm_alloc_new_nothrow##suffix(size_t size)                                            \
 	{                                                                                          \
-		void *p = take(size, TM_SITE_HERE, count);                                         \
+		void *p = take(size, NULL, count);                                                 \
 		if (TM_LIKELY(p != NULL))                                                          \
 			return p;                                                                  \
 		p = slow(size, TM_SITE_HERE);                                                      \
@@ -165,12 +203,12 @@ static TM_NOINLINE void *slow_plain(size_t size, struct tm_site site)
 	}                                                                                          \
 	void *tm_alloc_new_aligned##suffix(size_t size, size_t align)                              \
 	{                                                                                          \
-		void *p = take_aligned(align, size, TM_SITE_HERE, count);                          \
+		void *p = take_aligned(align, size, NULL, count);                                  \
 		return TM_LIKELY(p != NULL) ? p : tm_cxx_new_failed(size, align);                  \
 	}                                                                                          \
 	void *tm_alloc_new_aligned_nothrow##suffix(size_t size, size_t align)                      \
 	{                                                                                          \
-		void *p = take_aligned(align, size, TM_SITE_HERE, count);                          \
+		void *p = take_aligned(align, size, NULL, count);                                  \
 		return TM_LIKELY(p != NULL) ? p : tm_cxx_nothrow_failed(size, align);              \
 	}
 

@@ -27,6 +27,13 @@
 /* The thread's own state must cost no call and no allocation, whichever library asks first (H11, H13). */
 #define TM_TLS _Thread_local __attribute__((tls_model("initial-exec")))
 
+/* Whether a call in tail position is a jump, so that what it leads to sees the same return address. */
+#ifdef __OPTIMIZE__
+#define TM_TAIL_JUMPS 1
+#else
+#define TM_TAIL_JUMPS 0
+#endif
+
 /* Order against a signal handler on the same thread; no instruction is emitted. */
 #define TM_SIGNAL_FENCE() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 

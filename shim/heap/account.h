@@ -47,9 +47,9 @@ TM_INLINE uint64_t tm_account_key(struct tm_site site)
 	return site.return_address + (uint64_t)site.frame * TM_KEY_HEIGHT_FACTOR;
 }
 
-TM_INLINE struct tm_row *tm_account_row(uintptr_t heap, unsigned id)
+TM_INLINE struct tm_row *tm_account_row(uintptr_t heap, uint64_t id)
 {
-	return (struct tm_row *)(heap + TM_ROWS_OFFSET + 2 * (size_t)id);
+	return (struct tm_row *)(heap + TM_ROWS_OFFSET + 2 * id);
 }
 
 /* Second probes, new sites, growth of the key table. Owner, busy. Returns the row number * 16. */
@@ -59,9 +59,9 @@ unsigned tm_account_find(struct tm_heap *h, uint64_t key, struct tm_site site);
  * The key's row if it is where the hash says, which is so for nearly all; else NULL. The fast path
  * then takes the slow one, whose tm_account_id finds or makes it.
  */
-TM_INLINE struct tm_row *tm_account_probe(const struct tm_heap *h, uint64_t key, unsigned *ret_id)
+TM_INLINE struct tm_row *tm_account_probe(const struct tm_heap *h, uint64_t key, uint64_t *ret_id)
 {
-	unsigned id = h->key_slot[key & h->key_mask];
+	uint64_t id = h->key_slot[key & h->key_mask];
 	struct tm_row *row = tm_account_row((uintptr_t)h, id);
 
 	*ret_id = id;
@@ -71,13 +71,13 @@ TM_INLINE struct tm_row *tm_account_probe(const struct tm_heap *h, uint64_t key,
 TM_INLINE unsigned tm_account_id(struct tm_heap *h, struct tm_site site)
 {
 	uint64_t key = tm_account_key(site);
-	unsigned id;
+	uint64_t id;
 
 	if (tm_account_probe(h, key, &id) != NULL)
-		return id;
+		return (unsigned)id;
 	/* Recursion and fibers: sites seen at many heights have a row without height. */
 	if (tm_account_probe(h, site.return_address, &id) != NULL)
-		return id;
+		return (unsigned)id;
 	return tm_account_find(h, key, site);
 }
 
@@ -99,7 +99,7 @@ TM_INLINE void tm_account_sample(const struct tm_heap *h, unsigned id, size_t by
 
 TM_INLINE tm_entry8 tm_entry8_make(unsigned id, unsigned epoch, size_t requested)
 {
-	return (tm_entry8)id | (tm_entry8)(epoch & 0xff) << 16 | (tm_entry8)requested << 24;
+	return (tm_entry8)id | ((tm_entry8)(uint8_t)epoch | (tm_entry8)requested << 8) << 16;
 }
 
 /* Requested bytes of a small slot from its class and id. */

@@ -18,8 +18,13 @@
 /* Values of owner that are no heap: heaps are 8 KiB aligned and put their own bits into the low 13. */
 #define TM_OWNER_NONE ((uintptr_t)0)
 #define TM_OWNER_LARGE ((uintptr_t)2)
-/* A heap's address with these: a span of medium slots; one with pages that the program advised. */
+/*
+ * A heap's address with these: a span of medium slots; of one slot in each granule, but not the first
+ * of the span, whose free takes the longer path as slot 0 of every span does; one with pages that the
+ * program advised.
+ */
 #define TM_OWNER_MEDIUM ((uintptr_t)1)
+#define TM_OWNER_SOLO ((uintptr_t)3)
 #define TM_OWNER_TAINTED ((uintptr_t)4)
 #define TM_OWNER_BITS ((uintptr_t)7)
 

@@ -212,7 +212,7 @@ bool tm_heap_take_from_orphans(struct tm_heap *h, unsigned klass)
 		return false;
 	lock_heaps();
 	for (struct tm_heap *o = heaps.orphans; o != NULL && !taken; o = o->next_orphan) {
-		if (atomic_load_explicit(&o->remote, memory_order_relaxed) != NULL)
+		if (tm_remote_waits(o))
 			tm_remote_drain(o);
 		if (o->list[klass] == NULL)
 			continue;

@@ -3,8 +3,8 @@
  * heap: a thread's own supply of slots.
  *
  * A heap is owned by one thread, or by nobody (an orphan, whose thread is gone). Only the owner
- * touches it, without locks, except for `remote`, where any thread pushes slots that it frees for
- * the owner. A thread finds its heap by one TLS word. While the owner is inside an allocation
+ * touches it, without locks, except for `remote` and `batches`, where any thread pushes slots that it
+ * frees for the owner, and `returned`. A thread finds its heap by one TLS word. While the owner is inside an allocation
  * function the word has TM_HEAP_BUSY set: it then points at the heap's twin, whose lists are always
  * empty, so that a signal handler that allocates meanwhile comes to the slow path and is served
  * from elsewhere (H66). The helper steals a heap of a sleeping thread by the same bit.
@@ -38,7 +38,6 @@
 #define TM_HEAP_LIMIT 8192u
 #define TM_ROWS_OFFSET ((size_t)TM_HEAP_LIMIT * TM_HEAP_STRIDE)
 #define TM_HEAP_KEY_SLOTS 16384u
-#define TM_MAGAZINES 4u
 #define TM_HEAP_HEIGHTS 256u
 
 /* A free slot. `entry` is where the account keeps the slot's side entry (account on). */
@@ -56,13 +55,8 @@ struct tm_row {
 	uint64_t height : 16; /* of the stack, in 16 bytes, cut at 1 MiB - 16; 0: not told apart */
 };
 
-/* Slots that this thread freed for one other heap, handed over whole by one atomic operation. */
-struct tm_magazine {
-	uintptr_t owner;
-	struct tm_slot *first, *last;
-	int32_t room; /* bytes that still fit, see remote.h */
-	uint32_t pad;
-};
+struct tm_batch;
+struct tm_outbox;
 
 enum tm_heap_state {
 	TM_HEAP_UNUSED,
@@ -95,9 +89,12 @@ struct tm_heap {
 	uint64_t idle_mark;          /* [helper] what its lists looked like at the last look */
 	uint64_t trimmed_mark;       /* [helper] and after the last trim; 1: trimmed orphan */
 	uint32_t look_spans; /* [owner] with so many spans, free ones are looked for before more */
-	uint64_t next_look_ms; /* [owner] not before: looks may cost 2 % of the time */
+	uint64_t next_look_ms;    /* [owner] not before: looks may cost 2 % of the time */
+	struct tm_outbox *outbox; /* [owner] what it collects for other heaps; NULL: nothing ever */
 	TM_ALIGNED(TM_CACHE_LINE) _Atomic(struct tm_slot *) remote; /* [atomic] pushed by anyone */
-	TM_ALIGNED(TM_CACHE_LINE) struct tm_magazine magazine[TM_MAGAZINES]; /* [owner] */
+	_Atomic(struct tm_batch *) batches;  /* [atomic] the same, see remote.h */
+	_Atomic(struct tm_batch *) returned; /* [atomic] its own batches, emptied by others */
+	TM_ALIGNED(TM_CACHE_LINE)
 	uint8_t heights[TM_HEAP_HEIGHTS]; /* [owner] how often a site was seen at a new height */
 	TM_ALIGNED(2048)
 	uint16_t key_slot[TM_HEAP_KEY_SLOTS]; /* [owner] key hash -> row number * 16 */

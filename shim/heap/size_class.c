@@ -4,7 +4,7 @@
 #include "shim/base/attrs.h"
 
 #define RECIP(b, shift) (uint32_t)(((UINT64_C(1) << (shift)) + (b)-1) / (b))
-#define CHARGE(b) (uint16_t)((b) < 2048 ? 2048 : (b) > 32768 ? 32768 : (b))
+#define CHARGE(b) (uint16_t)((b) < 1024 ? 1024 : (b) > 32768 ? 32768 : (b))
 #define SHAPE(b, g, shift)                                                                         \
 	{                                                                                          \
 		(b), (uint16_t)((g)*TM_GRANULE_BYTES / (b)), (g), RECIP(b, shift), CHARGE(b)       \
@@ -29,6 +29,22 @@ const struct tm_class_shape tm_class_shape[TM_CLASSES] = {
 	SMALL8(32),         SMALL8(40),         SMALL8(48),        SMALL8(56),
 	MEDIUM8(1024u, 1),  MEDIUM8(2048u, 1),  MEDIUM8(4096u, 2), MEDIUM8(8192u, 4),
 	MEDIUM8(16384u, 8), MEDIUM8(32768u, 8),
+};
+
+#define X1(k) (k)
+#define X2(k) X1(k), X1(k)
+#define X4(k) X2(k), X2(k)
+#define X8(k) X4(k), X4(k)
+#define X16(k) X8(k), X8(k)
+#define X32(k) X16(k), X16(k)
+#define EIGHT(x, k)                                                                                \
+	x(k), x((k) + 1), x((k) + 2), x((k) + 3), x((k) + 4), x((k) + 5), x((k) + 6), x((k) + 7)
+
+const uint8_t tm_class_medium[] = {
+	X8(TM_SMALL_CLASSES - 1), /* small sizes are not looked up here */
+	EIGHT(X1, TM_SMALL_CLASSES),       EIGHT(X2, TM_SMALL_CLASSES + 8),
+	EIGHT(X4, TM_SMALL_CLASSES + 16),  EIGHT(X8, TM_SMALL_CLASSES + 24),
+	EIGHT(X16, TM_SMALL_CLASSES + 32), EIGHT(X32, TM_SMALL_CLASSES + 40),
 };
 
 unsigned tm_class_of_aligned(size_t size, size_t align)

@@ -54,14 +54,19 @@ TM_INLINE unsigned tm_class_of_small(size_t size)
 	return (unsigned)((size + 15) >> 4);
 }
 
+/* All medium sizes are multiples of 128: the class of each such step. */
+#define TM_MEDIUM_STEP_SHIFT 7
+extern TM_HIDDEN const uint8_t tm_class_medium[TM_SLOT_MAX >> TM_MEDIUM_STEP_SHIFT];
+
 /* size in 1025..65536 */
 TM_INLINE unsigned tm_class_of_medium(size_t size)
 {
-	size_t last = size - 1;
-	unsigned log = 63u - (unsigned)__builtin_clzl(last);
-
-	return TM_SMALL_CLASSES + (log << 3) + (unsigned)(last >> (log - 3)) - 88u;
+	return tm_class_medium[(size - 1) >> TM_MEDIUM_STEP_SHIFT];
 }
+
+/* The last class, whose slots fill a granule each: what is known of one stands in its granule. */
+#define TM_SOLO_CLASS (TM_CLASSES - 1)
+#define TM_SOLO_ABOVE (TM_SLOT_MAX / 16 * 15)
 
 TM_INLINE unsigned tm_class_of(size_t size)
 {

@@ -90,13 +90,18 @@ static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 		g->tier = (unsigned)tier & 0xfu;
 		g->klass = (uint8_t)klass;
 		g->side = side;
+		if (klass == TM_SOLO_CLASS && i > 0 && side != NULL)
+			g->side += 8 * i;
 		g->head = tm_granule_ref(head);
 		g->nslots = shape->slots;
 		g->carved = 0;
 		g->granules = shape->granules;
 		g->mark = 0;
 		g->parked = NULL;
-		g->owner = (uintptr_t)h | (kind == TM_SPAN_MEDIUM ? TM_OWNER_MEDIUM : 0);
+		g->owner = (uintptr_t)h;
+		if (kind == TM_SPAN_MEDIUM)
+			g->owner |=
+				klass == TM_SOLO_CLASS && i > 0 ? TM_OWNER_SOLO : TM_OWNER_MEDIUM;
 	}
 	tm_tier_add_span(tier, pages << TM_PAGE_SHIFT);
 	link_span(h, head);
@@ -144,7 +149,7 @@ int tm_span_fill(struct tm_heap *h, unsigned klass)
 {
 	struct tm_granule *g;
 
-	if (atomic_load_explicit(&h->remote, memory_order_relaxed) != NULL) {
+	if (tm_remote_waits(h)) {
 		tm_remote_drain(h);
 		if (h->list[klass] != NULL)
 			return 0;
@@ -222,7 +227,7 @@ void tm_span_transfer(struct tm_heap *from, struct tm_heap *to, unsigned klass)
 		if (g->side != NULL)
 			translate_entries(from, to, g);
 		for (unsigned i = 0; i < g->granules; i++)
-			__atomic_store_n(&g[i].owner, (uintptr_t)to | (g->owner & TM_OWNER_BITS),
+			__atomic_store_n(&g[i].owner, (uintptr_t)to | (g[i].owner & TM_OWNER_BITS),
 					 __ATOMIC_RELEASE);
 		if (g->parked != NULL) {
 			from->parked_spans--;

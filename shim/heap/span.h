@@ -17,7 +17,12 @@
 /* [const after boot] False: no account, spans have no side entries. */
 extern TM_HIDDEN bool tm_span_keeps_entries;
 
-enum tm_span_kind { TM_SPAN_NONE = 0, TM_SPAN_SMALL = 1, TM_SPAN_MEDIUM = 2, TM_SPAN_TAIL = 3 };
+enum tm_span_kind {
+	TM_SPAN_NONE = 0,
+	TM_SPAN_SMALL = 1,
+	TM_SPAN_MEDIUM = 2,
+	TM_SPAN_SOLO = 3, /* no span's kind: how the fast paths see a medium slot of one granule */
+};
 
 /* Put slots of the class onto the heap's list, by carving or from a new span. 0 or -ENOMEM. */
 int tm_span_fill(struct tm_heap *h, unsigned klass);

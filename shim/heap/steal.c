@@ -152,13 +152,12 @@ size_t tm_trim_orphans(void)
 	 * list: all are drained before the first is trimmed.
 	 */
 	for (struct tm_heap *h = tm_heap_orphan_first(); h != NULL; h = h->next_orphan)
-		if (atomic_load_explicit(&h->remote, memory_order_relaxed) != NULL) {
+		if (tm_remote_waits(h)) {
 			tm_remote_drain(h);
 			h->trimmed_mark = 0;
 		}
 	for (struct tm_heap *h = tm_heap_orphan_first(); h != NULL; h = h->next_orphan) {
-		if (h->trimmed_mark == 1 &&
-		    atomic_load_explicit(&h->remote, memory_order_relaxed) == NULL)
+		if (h->trimmed_mark == 1 && !tm_remote_waits(h))
 			continue;
 		bytes += tm_trim_heap(h, TM_TRIM_PAGES);
 		h->trimmed_mark = 1;
@@ -244,7 +243,7 @@ size_t tm_trim_for_memory(struct tm_heap *h)
 static void trim_sleeper(struct tm_heap *h, void *arg)
 {
 	struct tm_trim_sum *sum = arg;
-	bool pushed = atomic_load_explicit(&h->remote, memory_order_relaxed) != NULL;
+	bool pushed = tm_remote_waits(h) || tm_remote_collects(h);
 	bool big = h->span_count >= PENDING_SPANS;
 	uint64_t slices, mark;
 

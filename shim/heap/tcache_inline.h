@@ -36,10 +36,11 @@ TM_INLINE void tm_tcache_leave(uintptr_t word)
 
 /*
  * A slot of the class for `size` bytes. NULL: take the slow path, the list is empty or the site new.
- * `form` is a constant too: which side entry the class has.
+ * `form` is a constant too: which side entry the class has. `site`: NULL for the call of the function
+ * that this is inlined into, looked at only once it is needed.
  */
 TM_INLINE void *tm_tcache_take(size_t klass, size_t size, enum tm_span_kind form,
-			       struct tm_site site, enum tm_counting count)
+			       const struct tm_site *site, enum tm_counting count)
 {
 	uintptr_t word = tm_heap_word;
 	struct tm_heap *h = tm_tcache_enter(word);
@@ -48,8 +49,8 @@ TM_INLINE void *tm_tcache_take(size_t klass, size_t size, enum tm_span_kind form
 	if (TM_UNLIKELY(slot == NULL))
 		goto leave;
 	if (count == TM_COUNTED) {
-		unsigned id;
-		struct tm_row *row = tm_account_probe(h, tm_account_key(site), &id);
+		uint64_t id, key = tm_account_key(site == NULL ? TM_SITE_HERE : *site);
+		struct tm_row *row = tm_account_probe(h, key, &id);
 
 		if (TM_UNLIKELY(row == NULL)) {
 			slot = NULL;
@@ -60,10 +61,12 @@ TM_INLINE void *tm_tcache_take(size_t klass, size_t size, enum tm_span_kind form
 		if (form == TM_SPAN_SMALL) {
 			struct tm_entry3 *entry = slot->entry;
 
-			entry->id = (uint16_t)(id | (size & 15));
+			id |= size & 15;
+			/* its low half; an assignment makes gcc keep the number twice */
+			__builtin_memcpy(&entry->id, &id, sizeof(entry->id));
 			entry->epoch = (uint8_t)h->epoch;
 		} else {
-			*(tm_entry8 *)slot->entry = tm_entry8_make(id, h->epoch, size);
+			*(tm_entry8 *)slot->entry = tm_entry8_make((unsigned)id, h->epoch, size);
 		}
 	}
 	h->list[klass] = slot->next;
@@ -90,12 +93,18 @@ TM_INLINE void *tm_tcache_entry(const void *p, const struct tm_granule *g, enum 
 		if (TM_UNLIKELY((uint32_t)product >= g->recip))
 			return NULL;
 		index = product >> TM_RECIP_SHIFT_SMALL;
-	} else {
+	} else if (form == TM_SPAN_MEDIUM) {
 		uint64_t offset = (uint16_t)(uintptr_t)p + ((uint64_t)g->index << TM_GRANULE_SHIFT);
 
 		index = tm_class_index(offset, g->recip, TM_RECIP_SHIFT_MEDIUM);
 		if (TM_UNLIKELY(index == TM_NO_INDEX))
 			return NULL;
+	} else {
+		void *solo = g->side;
+
+		if (TM_UNLIKELY((uint16_t)(uintptr_t)p != 0))
+			return NULL;
+		return TM_LIKELY(*(uint16_t *)solo != TM_ENTRY_FREE) ? solo : NULL;
 	}
 	if (TM_UNLIKELY(index == 0))
 		return NULL;
@@ -110,55 +119,69 @@ TM_INLINE void tm_tcache_mark_free(struct tm_slot *slot, void *entry)
 }
 
 /*
- * A slot of the caller's own heap. TM_FREE_OTHER: nothing was done. Only the counted form, the
- * default, knows a wrong pointer into a span and a second free.
+ * Whether it is a slot of the caller's own heap and of this form. The counted form asks the heap's
+ * `self` and not the word: it is wiped in the child of a raw fork.
+ */
+TM_INLINE bool tm_tcache_is_mine(const struct tm_granule *g, enum tm_span_kind form,
+				 enum tm_counting count)
+{
+	uintptr_t word = tm_heap_word;
+	uintptr_t self = count == TM_COUNTED ? ((struct tm_heap *)word)->self : word;
+
+	if (form == TM_SPAN_SMALL)
+		return g->owner ==
+		       self; /* plain: gcc makes an atomic load a separate instruction */
+	self |= form == TM_SPAN_SOLO ? TM_OWNER_SOLO : TM_OWNER_MEDIUM;
+	return tm_granule_owner(g) == self;
+}
+
+/*
+ * A slot of the caller's own heap, of this form. TM_FREE_OTHER: nothing was done. Only the counted
+ * form, the default, knows a wrong pointer into a span and a second free.
  */
 TM_INLINE enum tm_free_result tm_tcache_give(void *p, struct tm_granule *g, enum tm_span_kind form,
 					     enum tm_counting count)
 {
 	uintptr_t word = tm_heap_word;
-	uintptr_t mark = form == TM_SPAN_MEDIUM ? TM_OWNER_MEDIUM : 0;
 	struct tm_slot *slot = p;
 	void *entry = NULL;
 
 	if (count == TM_COUNTED) {
-		/* `self` and not the word: it is wiped in the child of a raw fork. */
-		if (TM_UNLIKELY(g->owner != (((struct tm_heap *)word)->self | mark)))
-			return TM_FREE_OTHER;
 		entry = tm_tcache_entry(p, g, form);
 		if (TM_UNLIKELY(entry == NULL))
 			return TM_FREE_OTHER;
-	} else if (TM_UNLIKELY(g->owner != (word | mark) ||
-			       ((uint16_t)(uintptr_t)p | (form == TM_SPAN_MEDIUM ? g->index : 0)) ==
-				       0)) {
+	} else if (form != TM_SPAN_SOLO &&
+		   TM_UNLIKELY(((uint16_t)(uintptr_t)p | (form == TM_SPAN_MEDIUM ? g->index : 0)) ==
+			       0)) {
 		return TM_FREE_OTHER;
 	}
 	tm_tcache_enter(word);
-	uintptr_t offset = g->list_offset;
+	size_t klass = form == TM_SPAN_SOLO ? TM_SOLO_CLASS : g->klass;
 	if (count == TM_COUNTED)
 		tm_tcache_mark_free(slot, entry);
-	slot->next = *(struct tm_slot **)(word + offset);
-	*(struct tm_slot **)(word + offset) = slot;
+	slot->next = ((struct tm_heap *)word)->list[klass];
+	((struct tm_heap *)word)->list[klass] = slot;
 	tm_tcache_leave(word);
 	return TM_FREE_DONE;
 }
 
-/* A slot of another thread's heap, while this thread collects slots for that one. */
+/* A slot of this form of another thread's heap, while this thread collects slots for that one. */
 TM_INLINE enum tm_free_result tm_tcache_give_remote(void *p, struct tm_granule *g,
-						    enum tm_counting count)
+						    enum tm_span_kind form, enum tm_counting count)
 {
 	uintptr_t word = tm_heap_word;
-	uintptr_t tagged = tm_granule_owner(g), owner = tagged & ~TM_OWNER_BITS;
-	struct tm_heap *h = (struct tm_heap *)word;
-	struct tm_magazine *m = tm_remote_magazine(h, owner);
+	struct tm_outbox *box = ((struct tm_heap *)word)->outbox;
+	uintptr_t owner = tm_granule_owner(g) & ~(TM_OWNER_BITS ^ TM_OWNER_TAINTED);
 
-	/* Empty heaps, of a thread without one or a busy one, have self 0 and no magazine's owner. */
-	if (owner == 0 || m->owner != owner || h->self == 0 || (tagged & TM_OWNER_TAINTED) != 0)
+	/* Empty heaps, of a thread without one or a busy one, have no outbox. */
+	if (TM_UNLIKELY(box == NULL))
+		return TM_FREE_OTHER;
+	struct tm_magazine *m = tm_remote_magazine(box, owner);
+	if (TM_UNLIKELY(m->owner != owner)) /* or tainted, or nobody's */
 		return TM_FREE_OTHER;
 	void *entry = NULL;
 	if (count == TM_COUNTED) {
-		entry = (tagged & TM_OWNER_MEDIUM) != 0 ? tm_tcache_entry(p, g, TM_SPAN_MEDIUM)
-							: tm_tcache_entry(p, g, TM_SPAN_SMALL);
+		entry = tm_tcache_entry(p, g, form);
 		if (TM_UNLIKELY(entry == NULL))
 			return TM_FREE_OTHER;
 	}
@@ -168,10 +191,12 @@ TM_INLINE enum tm_free_result tm_tcache_give_remote(void *p, struct tm_granule *
 		tm_tcache_leave(word);
 		return TM_FREE_OTHER;
 	}
-	if (count == TM_COUNTED)
-		tm_tcache_mark_free(p, entry);
-	if (TM_UNLIKELY(tm_remote_collect(m, p, g->charge)))
-		tm_remote_hand_over(m);
+	if (count == TM_COUNTED) /* not the slot: what its owner wrote stays in the owner's cache */
+		((struct tm_entry3 *)entry)->id |= TM_ENTRY_FREE;
+	if (TM_UNLIKELY(tm_remote_collect(m, p, g->charge))) {
+		tm_remote_hand_over_and_leave(word, m);
+		return TM_FREE_DONE;
+	}
 	tm_tcache_leave(word);
 	return TM_FREE_DONE;
 }

@@ -303,7 +303,7 @@ size_t tm_trim_heap(struct tm_heap *h, enum tm_trim_depth depth)
 	size_t bytes;
 
 	tm_remote_flush(h);
-	if (atomic_load_explicit(&h->remote, memory_order_relaxed) != NULL)
+	if (tm_remote_waits(h))
 		tm_remote_drain(h);
 	count_free(h);
 	bytes = release_empty(h);
