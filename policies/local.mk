@@ -11,5 +11,7 @@ libtmbase_a_SOURCES += \
 	%reldir%/rules.h \
 	%reldir%/rules_match.c \
 	%reldir%/rules_match.h \
+	%reldir%/rules_symbols.c \
+	%reldir%/rules_symbols.h \
 	%reldir%/sites.c \
 	%reldir%/sites.h

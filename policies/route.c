@@ -2,6 +2,8 @@
 /* route: see route.h. */
 #include "policies/route.h"
 
+#include "shim/base/bits.h"
+
 /* The clock is asked about so often, in milliseconds, and after at most so many requests (2^n - 1). */
 #define CLOCK_MS 25u
 #define CLOCK_REQUESTS 255u
@@ -185,6 +187,7 @@ static struct tm_sites_way *finer(struct tm_route *route, struct tm_sites_cache 
 		return way;
 	birth.parent = fine;
 	birth.level = TM_SITE_SIZED;
+	birth.size_log2 = (uint8_t)tm_bits_log2(request->size | 1);
 	birth.key = tm_sites_key_sized(key, size_class(request->size));
 	return way_of(route, cache, birth.key, &birth);
 }
@@ -250,7 +253,7 @@ static void look_at_clock(struct tm_route *route, struct tm_route_thread *mine)
 }
 
 /* A key that knows nothing yet starts from its parent's history, for its first few blocks. */
-static enum tm_tier learned(struct tm_route *route, uint16_t index, enum tm_phase_kind phase)
+static enum tm_tier learned(const struct tm_route *route, uint16_t index, enum tm_phase_kind phase)
 {
 	enum tm_tier tier = TM_TIER_ALL;
 
@@ -307,7 +310,8 @@ static enum tm_tier learned_large(struct tm_route *route, uint16_t index, size_t
 	return tier;
 }
 
-static struct tm_route_decision decision(struct tm_route *route, uint16_t site, enum tm_tier tier)
+static struct tm_route_decision decision(const struct tm_route *route, uint16_t site,
+					 enum tm_tier tier)
 {
 	struct tm_route_decision d = {
 		.site = site,
@@ -384,7 +388,7 @@ TM_NOINLINE void tm_route_freed_slow(struct tm_route *route, struct tm_route_thr
 	tm_lifetime_learn(&route->sites, death.site, age, count);
 }
 
-struct tm_route_decision tm_route_look(struct tm_route *route, uint16_t site)
+struct tm_route_decision tm_route_look(const struct tm_route *route, uint16_t site)
 {
 	struct tm_route_decision d =
 		decision(route, site, learned(route, site, tm_phase_now(&route->phase)));

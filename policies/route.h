@@ -165,7 +165,7 @@ TM_INLINE void tm_route_freed(struct tm_route *route, struct tm_route_thread *mi
 }
 
 /* What a record's next block would get, for reports: tier and authority; and the rule that decided last. */
-struct tm_route_decision tm_route_look(struct tm_route *route, uint16_t site);
+struct tm_route_decision tm_route_look(const struct tm_route *route, uint16_t site);
 
 /* A program that says where its steps are (tiermalloc_step): an epoch begins, serving has begun. */
 void tm_route_step(struct tm_route *route);

@@ -48,6 +48,7 @@ static void fill(struct tm_site_record *r, const struct tm_site_birth *birth)
 	r->height = birth->height;
 	r->parent = birth->parent;
 	r->level = birth->level;
+	r->size_log2 = birth->size_log2;
 	atomic_store_explicit(&r->ready, 1, memory_order_release);
 }
 

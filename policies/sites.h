@@ -44,8 +44,9 @@ struct tm_site_record {
 	_Atomic uint32_t born;          /* births; threads hand them over late */
 	_Atomic uint32_t first_epoch;   /* of the first birth */
 	_Atomic uint16_t rule;          /* that decided last; 0: none */
-	uint16_t unused;
-	uint32_t unused2[2];
+	uint16_t slot;     /* [reporter] its number in the report + 1; 0: not reported yet */
+	uint8_t size_log2; /* [const] sized records: of their blocks */
+	uint8_t unused[7];
 };
 _Static_assert(sizeof(struct tm_site_record) == TM_CACHE_LINE, "one line");
 
@@ -91,9 +92,15 @@ TM_INLINE uint64_t tm_sites_key_fine(uintptr_t return_address, uint32_t height, 
 	       (uint64_t)large << 61 | UINT64_C(1) << 62;
 }
 
+TM_INLINE bool tm_sites_key_is_large(uint64_t key)
+{
+	return key >> 61 & 1;
+}
+
 TM_INLINE uint64_t tm_sites_key_sized(uint64_t fine, unsigned size_class)
 {
-	return (fine + (uint64_t)(size_class + 1) * TM_HASH_GOLDEN) | UINT64_C(3) << 62;
+	return ((fine + (uint64_t)(size_class + 1) * TM_HASH_GOLDEN) & UINT64_MAX >> 3) |
+	       (fine & UINT64_C(1) << 61) | UINT64_C(3) << 62;
 }
 
 /* Set of the cache that a key belongs to; return addresses and heights are not spread evenly. */
@@ -112,6 +119,7 @@ struct tm_site_birth {
 	uint32_t height;
 	uint16_t parent;
 	uint8_t level;
+	uint8_t size_log2;
 };
 
 /* Index of the record of a key, made where there is none; 0: the table is full. */

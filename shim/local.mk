@@ -15,6 +15,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/callsite.h \
 	%reldir%/cxx.c \
 	%reldir%/cxx.h \
+	%reldir%/decisions.c \
+	%reldir%/decisions.h \
 	%reldir%/dl.c \
 	%reldir%/dl.h \
 	%reldir%/early.c \

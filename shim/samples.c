@@ -5,6 +5,7 @@
 
 #include "shim/base/bits.h"
 #include "shim/base/parse.h"
+#include "shim/decisions.h"
 #include "shim/epoch.h"
 #include "shim/heap/account.h"
 #include "shim/heap/extent.h"
@@ -235,6 +236,7 @@ void tm_samples_tick(uint64_t now_ms)
 		uint64_t rss = sample(now_ms);
 
 		tm_epoch_tick(now_ms, rss);
+		tm_decisions_tick();
 		pause = due.count_ns / 1000000 * COUNT_SHARE;
 		if (pause < scaled(SAMPLE_MS))
 			pause = scaled(SAMPLE_MS);
@@ -267,6 +269,7 @@ void tm_samples_now(void)
 	if (tm_ledger_header() == NULL || !tm_lock_try(&lock))
 		return;
 	(void)sample(tm_clock_ms());
+	tm_decisions_write();
 	tm_lock_release(&lock);
 }
 

@@ -285,11 +285,16 @@ enum tm_ledger_authority {
 	TM_LEDGER_BY_LEARNING,
 	TM_LEDGER_BY_RULE,
 	TM_LEDGER_BY_CALLER, /* tiermalloc_alloc & co. */
+	TM_LEDGER_BY_PHASE,  /* loading or serving */
 };
+
+/* tm_ledger_decision.flags */
+#define TM_LEDGER_DECIDES_LARGE 1u /* requests of at least 256 KiB; their site has another record */
+#define TM_LEDGER_DECIDES_NONE 2u  /* no site: line `rule` of the rules decided nothing so far */
 
 /* Where the requests of a site went, and why. */
 struct tm_ledger_decision {
-	uint64_t site : 48; /* 0: not written; written last */
+	uint64_t site : 48; /* 0: not written; written last; 1: see TM_LEDGER_DECIDES_NONE */
 	uint64_t height : 16;
 	uint8_t tier;
 	uint8_t authority; /* enum tm_ledger_authority */

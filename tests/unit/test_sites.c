@@ -127,9 +127,13 @@ Test(lifetime, a_parent_learns_what_its_children_see)
 {
 	begin();
 	uint16_t coarse = enter(0x1000);
-	uint16_t fine =
-		tm_sites_enter(&sites, &(struct tm_site_birth){tm_sites_key_fine(0x1000, 1, false),
-							       0x1000, 1, coarse, TM_SITE_FINE});
+	struct tm_site_birth birth = {.key = tm_sites_key_fine(0x1000, 1, false),
+				      .return_address = 0x1000,
+				      .height = 1,
+				      .parent = coarse,
+				      .level = TM_SITE_FINE};
+	uint16_t fine = tm_sites_enter(&sites, &birth);
+
 	tm_lifetime_born(&sites, fine, 0, 3);
 	tm_lifetime_learn(&sites, fine, 0, 2);
 	cr_assert_eq(tm_lifetime_belief(&sites.record[fine]), TM_TIER_TEMPORARY);

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* decisions: see decisions.h. */
+#include "shim/decisions.h"
+
+#include "shim/base/bits.h"
+#include "shim/base/ledger_format.h"
+#include "shim/ledger.h"
+
+#define TICKS 8u
+
+static const struct tm_route *_Atomic followed;
+
+static uint8_t authority_of(enum tm_authority authority)
+{
+	switch (authority) {
+	case TM_AUTHORITY_SIZE: return TM_LEDGER_BY_SIZE;
+	case TM_AUTHORITY_PHASE: return TM_LEDGER_BY_PHASE;
+	case TM_AUTHORITY_LEARNED: return TM_LEDGER_BY_LEARNING;
+	case TM_AUTHORITY_PROFILE: return TM_LEDGER_BY_PROFILE;
+	case TM_AUTHORITY_RULE: return TM_LEDGER_BY_RULE;
+	default: return TM_LEDGER_BY_DEFAULT;
+	}
+}
+
+/* The record number n, counted in the header; NULL: no room. */
+static struct tm_ledger_decision *slot(struct tm_ledger_header *header, uint32_t n)
+{
+	struct tm_ledger_decision *d;
+
+	if (n >= TM_LEDGER_DECISIONS)
+		return NULL;
+	d = tm_ledger_area(TM_LEDGER_DECISIONS_AT + n * sizeof(*d), sizeof(*d));
+	if (d != NULL && n >= header->decisions)
+		__atomic_store_n(&header->decisions, n + 1, __ATOMIC_RELEASE);
+	return d;
+}
+
+static void write_site(const struct tm_route *route, uint16_t site, struct tm_ledger_decision *to)
+{
+	const struct tm_site_record *r = &route->sites.record[site];
+	struct tm_route_decision d = tm_route_look(route, site);
+	uint64_t key = atomic_load_explicit(&r->key, memory_order_relaxed);
+
+	to->tier = d.tier;
+	to->authority = authority_of((enum tm_authority)d.authority);
+	to->phase = (uint8_t)tm_phase_now(&route->phase);
+	to->rule = d.rule ? (uint16_t)route->rules->rule[d.rule - 1].line : 0;
+	to->size_log2 = r->level == TM_SITE_SIZED ? r->size_log2 : 0;
+	to->flags = tm_sites_key_is_large(key) ? TM_LEDGER_DECIDES_LARGE : 0;
+	to->objects = atomic_load_explicit(&r->born, memory_order_relaxed);
+	to->short_lived = atomic_load_explicit(&r->shorts, memory_order_relaxed);
+	to->long_lived = atomic_load_explicit(&r->longs, memory_order_relaxed);
+	to->height = r->level == TM_SITE_COARSE ? 0 : r->height & 0xffff;
+	to->site = r->return_address & UINT64_C(0xffffffffffff);
+}
+
+/* Rules that decided nothing, behind the sites; those that did since then are wiped. */
+static void write_rules(const struct tm_route *route, struct tm_ledger_header *header,
+			uint32_t *n_slots)
+{
+	static uint16_t slot_of[TM_RULES_MAX]; /* + 1 */
+	uint32_t count = route->rules ? atomic_load(&route->rules->count) : 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct tm_rule *rule = &route->rules->rule[i];
+		bool used = atomic_load_explicit(&rule->used, memory_order_relaxed);
+		struct tm_ledger_decision *d;
+
+		if (slot_of[i] == 0 && used)
+			continue;
+		if (slot_of[i] == 0)
+			slot_of[i] = (uint16_t)++ * n_slots;
+		d = slot(header, slot_of[i] - 1u);
+		if (d == NULL)
+			return;
+		d->rule = (uint16_t)rule->line;
+		d->flags = TM_LEDGER_DECIDES_NONE;
+		d->site = used ? 0 : 1;
+	}
+}
+
+void tm_decisions_follow(const struct tm_route *route)
+{
+	atomic_store_explicit(&followed, route, memory_order_release);
+}
+
+void tm_decisions_write(void)
+{
+	const struct tm_route *route = atomic_load_explicit(&followed, memory_order_acquire);
+	struct tm_ledger_header *header = tm_ledger_header();
+	static uint32_t n_slots;
+
+	if (route == NULL || header == NULL)
+		return;
+	write_rules(route, header, &n_slots);
+	for (uint32_t at = 1; at < TM_SITES_COUNT; at++) {
+		struct tm_site_record *r = &route->sites.record[at];
+		struct tm_ledger_decision *d;
+
+		/* Withdrawn sites keep what was last said of them. */
+		if (atomic_load_explicit(&r->key, memory_order_acquire) <= 1 ||
+		    !atomic_load_explicit(&r->ready, memory_order_acquire))
+			continue;
+		if (r->slot == 0 && n_slots < TM_LEDGER_DECISIONS)
+			r->slot = (uint16_t)++n_slots;
+		d = r->slot ? slot(header, r->slot - 1u) : NULL;
+		if (d != NULL)
+			write_site(route, (uint16_t)at, d);
+	}
+	header->decisions_lost =
+		tm_bits_max(atomic_load_explicit(&route->sites.used, memory_order_relaxed),
+			    TM_LEDGER_DECISIONS) -
+		TM_LEDGER_DECISIONS;
+}
+
+/* A walk over the table costs 50 us: only when there are new sites, and else every TICKS-th time. */
+void tm_decisions_tick(void)
+{
+	const struct tm_route *route = atomic_load_explicit(&followed, memory_order_acquire);
+	static uint32_t walked_used, ticks;
+	uint32_t used;
+
+	if (route == NULL)
+		return;
+	used = atomic_load_explicit(&route->sites.used, memory_order_relaxed);
+	if (used == walked_used && ++ticks % TICKS != 0)
+		return;
+	walked_used = used;
+	tm_decisions_write();
+}
