@@ -72,6 +72,8 @@ void tm_analysis_add_balance(struct tm_analysis *a);
 const struct tm_doc_frame *tm_analysis_frame(const struct tm_document *doc,
 					     const struct tm_doc_site *site);
 
+bool tm_analysis_is_plumbing(const struct tm_document *doc, const struct tm_doc_frame *frame);
+
 /* "grow_cache (infer.cpp:21)", or "libfoo.so+0x1234". */
 void tm_analysis_name_frame(const struct tm_document *doc, const struct tm_doc_frame *frame,
 			    char *buf, size_t size);

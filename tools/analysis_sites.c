@@ -282,7 +282,7 @@ static bool begins(const char *text, const char *with)
 }
 
 /* A frame of a C or C++ library, or of an allocation function: not where the reader's mistake is. */
-static bool is_plumbing(const struct tm_document *doc, const struct tm_doc_frame *f)
+bool tm_analysis_is_plumbing(const struct tm_document *doc, const struct tm_doc_frame *f)
 {
 	static const char *const functions[] = {
 		"std::",
@@ -331,7 +331,7 @@ const struct tm_doc_frame *tm_analysis_frame(const struct tm_document *doc,
 	const struct tm_doc_numbers *list = &doc->stacks.at[site->stack].frames;
 
 	for (size_t i = 0; i < list->count; i++) {
-		if (!is_plumbing(doc, &doc->frames.at[list->at[i]]))
+		if (!tm_analysis_is_plumbing(doc, &doc->frames.at[list->at[i]]))
 			return &doc->frames.at[list->at[i]];
 	}
 	return list->count ? &doc->frames.at[list->at[0]] : NULL;

@@ -342,6 +342,11 @@ static bool add_running(struct tm_analysis *a)
 		live = zone;
 	add_blocks(a, (int64_t)live);
 	b->cached = (int64_t)(zone - live);
+	/* Pages of spans that were never carved, but came with a huge page. */
+	if (b->nonresident > 0) {
+		b->cached += b->nonresident;
+		b->nonresident = 0;
+	}
 	b->metadata = (int64_t)s->part[PART_METADATA];
 	b->other_anon = (int64_t)s->part[PART_OTHER];
 	b->file = (int64_t)s->part[PART_FILE];

@@ -21,6 +21,8 @@ int tm_cmd_run(int argc, char **argv);
 int tm_cmd_config(int argc, char **argv);
 int tm_cmd_doctor(int argc, char **argv);
 int tm_cmd_export(int argc, char **argv);
+int tm_cmd_frag(int argc, char **argv);
+int tm_cmd_leaks(int argc, char **argv);
 int tm_cmd_report(int argc, char **argv);
 int tm_cmd_replay(int argc, char **argv);
 

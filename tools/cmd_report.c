@@ -1,95 +1,136 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_report: what a ledger holds, by call site. */
-#include <errno.h>
+/* cmd_report: report, leaks and frag: from a ledger to text, JSON or a page. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/base/fmt.h"
 #include "tools/cmd.h"
-#include <stdio.h>
+#include "tools/control.h"
+#include "tools/export_file.h"
+#include "tools/select.h"
 
-#include "tools/ledger.h"
-
-#define TOP_DEFAULT 20u
-
-static void print_head(const struct tm_ledger *l)
+/* The site by its id, or by a beginning of it that is not ambiguous. */
+static int find_site(struct tm_select *s, const struct tm_document *doc)
 {
-	const struct tm_ledger_site *t = &l->total;
-	char live[16], slots[16], ever[16];
+	const struct tm_doc_site *found = NULL;
+	size_t len, matches = 0;
 
-	tm_fmt_bytes(live, sizeof(live), t->live_bytes);
-	tm_fmt_bytes(slots, sizeof(slots), t->slot_bytes);
-	tm_fmt_bytes(ever, sizeof(ever), t->bytes);
-	printf("tiermalloc report  %s pid %u  %s\n", l->header.program, l->header.pid,
-	       tm_ledger_ended(l));
-	printf("live %" PRIu64 " objects, %" PRIu64 " bytes requested (%s, in slots %s), exact\n",
-	       t->live_objects, t->live_bytes, live, slots);
-	printf("allocated %" PRIu64 " objects, %s, by %zu sites\n", t->objects, ever,
-	       l->site_count);
-}
-
-static void print_sites(const struct tm_ledger *l, size_t top)
-{
-	if (top > l->site_count)
-		top = l->site_count;
-	printf("\n%16s %12s %12s %12s  %s\n", "live bytes", "objects", "allocated", "freed",
-	       "called from (stack height)");
-	for (size_t i = 0; i < top; i++) {
-		const struct tm_ledger_site *s = &l->sites[i];
-		char name[128];
-
-		tm_ledger_name(l, s->address, name, sizeof(name));
-		printf("%16" PRIu64 " %12" PRIu64 " %12" PRIu64 " %12" PRIu64 "  %s", s->live_bytes,
-		       s->live_objects, s->objects,
-		       s->objects > s->live_objects ? s->objects - s->live_objects : 0, name);
-		if (s->height != 0)
-			printf(" (%u)", s->height * 16 - 16);
-		putchar('\n');
+	if (s->text.site == NULL)
+		return 0;
+	len = strlen(s->text.site);
+	for (size_t i = 0; i < doc->sites.count; i++) {
+		if (strncmp(doc->sites.at[i].id, s->text.site, len) != 0)
+			continue;
+		found = &doc->sites.at[i];
+		matches++;
+		if (found->id[len] == '\0') {
+			matches = 1;
+			break;
+		}
 	}
-	if (top < l->site_count)
-		printf("%16s and %zu sites with less, see --top\n", "", l->site_count - top);
+	if (matches == 0)
+		return tm_say_usage("there is no site '%s'", s->text.site);
+	if (matches > 1)
+		return tm_say_usage("'%s' is the beginning of %zu sites", s->text.site, matches);
+	s->text.site = found->id;
+	return 0;
 }
 
-static void print_blind_spots(const struct tm_ledger *l)
+static void print_text(const struct tm_select *s, const struct tm_document *doc)
 {
-	printf("\nblind spots  damaged records: %" PRIu64 "; side memory outside the file: %" PRIu64
-	       " bytes; children of fork are not counted\n",
-	       l->torn, l->header.private_bytes);
+	struct tm_text t;
+
+	tm_text_init(&t, stdout);
+	if (s->text.site) {
+		tm_text_head(&t, doc, s->analysis.kind == TM_DOC_LEAK ? "leak" : "site");
+		tm_text_site(&t, doc, tm_document_site(doc, s->text.site));
+	} else if (s->analysis.kind == TM_DOC_LEAK) {
+		tm_text_leaks(&t, doc, &s->text);
+	} else if (s->analysis.kind == TM_DOC_FRAG) {
+		tm_text_frag(&t, doc, &s->text);
+	} else {
+		tm_text_full(&t, doc, &s->text);
+	}
+}
+
+int tm_report_write(struct tm_select *s, struct tm_document *doc)
+{
+	const struct tm_export_options options = {.top_sites = 0};
+	int status = find_site(s, doc);
+	double value;
+
+	if (status)
+		return status;
+	if (s->html)
+		status = tm_export_to(doc, "html", &options, s->html);
+	if (status)
+		return status;
+	if (s->json && !tm_document_write_json(doc, stdout))
+		return TM_EXIT_TROUBLE;
+	if (!s->json)
+		print_text(s, doc);
+	const struct tm_fail_condition *c = tm_fail_on_holds(&s->fail_on, doc, &value);
+	if (c) {
+		tm_say("'%.*s' holds: it is %.6g", c->length, c->text, value);
+		return TM_EXIT_FOUND;
+	}
+	if (s->analysis.kind != TM_DOC_LEAK || s->fail_on.count)
+		return TM_EXIT_CLEAN;
+	return doc->verdict.outcome == TM_DOC_FOUND          ? TM_EXIT_FOUND
+	       : doc->verdict.outcome == TM_DOC_INCONCLUSIVE ? TM_EXIT_INCONCLUSIVE
+							     : TM_EXIT_CLEAN;
+}
+
+static int load(struct tm_select *s, struct tm_document *doc)
+{
+	struct tm_ledger ledger;
+	char path[PATH_MAX];
+	int status;
+
+	if (s->from_json)
+		return tm_document_read_json(doc, s->from_json) == 0 ? 0 : TM_EXIT_USAGE;
+	status = tm_select_ledger(s->target, path, sizeof(path));
+	if (status)
+		return status;
+	tm_control_prepare(path, s->analysis.kind == TM_DOC_LEAK && !s->no_scan);
+	if (tm_ledger_open_since(&ledger, path, s->since_ms) != 0)
+		return TM_EXIT_USAGE;
+	status = tm_analysis_fill(doc, &ledger, &s->analysis) == 0 ? 0 : TM_EXIT_TROUBLE;
+	doc->process.ledger = tm_document_text(doc, path);
+	tm_ledger_close(&ledger);
+	return status;
+}
+
+static int run(enum tm_doc_kind kind, int argc, char **argv)
+{
+	struct tm_select s;
+	struct tm_document doc;
+	int status;
+
+	tm_select_init(&s, kind);
+	status = tm_select_parse(&s, argc, argv);
+	if (status)
+		return status;
+	tm_document_init(&doc);
+	status = load(&s, &doc);
+	if (status == 0)
+		status = tm_report_write(&s, &doc);
+	tm_document_clear(&doc);
+	return status;
 }
 
 int tm_cmd_report(int argc, char **argv)
 {
-	const char *path = NULL;
-	size_t top = TOP_DEFAULT;
-	struct tm_ledger ledger;
+	return run(TM_DOC_FULL, argc, argv);
+}
 
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--top") == 0) {
-			char *end;
+int tm_cmd_leaks(int argc, char **argv)
+{
+	return run(TM_DOC_LEAK, argc, argv);
+}
 
-			if (++i == argc)
-				return tm_say_usage("'--top' needs a number");
-			errno = 0;
-			top = strtoul(argv[i], &end, 10);
-			if (*argv[i] < '0' || *argv[i] > '9' || *end != '\0' || errno != 0)
-				return tm_say_usage("'--top %s' is no number", argv[i]);
-		} else if (argv[i][0] == '-') {
-			return tm_say_usage("the option '%s' of report is not in this release",
-					    argv[i]);
-		} else if (path != NULL) {
-			return tm_say_usage("more than one ledger: '%s'", argv[i]);
-		} else {
-			path = argv[i];
-		}
-	}
-	if (path == NULL)
-		return tm_say_usage("report needs a ledger, see tiermalloc(1)");
-	if (tm_ledger_open(&ledger, path) != 0)
-		return TM_EXIT_USAGE;
-	print_head(&ledger);
-	print_sites(&ledger, top);
-	print_blind_spots(&ledger);
-	tm_ledger_close(&ledger);
-	return TM_EXIT_CLEAN;
+int tm_cmd_frag(int argc, char **argv)
+{
+	return run(TM_DOC_FRAG, argc, argv);
 }

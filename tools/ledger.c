@@ -146,8 +146,14 @@ static uint64_t unix_now_ns(void)
 
 int tm_ledger_open(struct tm_ledger *l, const char *path)
 {
+	return tm_ledger_open_since(l, path, 0);
+}
+
+int tm_ledger_open_since(struct tm_ledger *l, const char *path, uint64_t since_ms)
+{
 	memset(l, 0, sizeof(*l));
 	l->path = path;
+	l->since_ms = since_ms;
 	if (open_file(l) != 0)
 		goto fail;
 	void *p = mmap(NULL, TM_LEDGER_BYTES, PROT_READ | PROT_WRITE,

@@ -46,10 +46,12 @@ struct tm_ledger {
 	uint64_t torn;      /* records that make no sense */
 	uint64_t read_ns;   /* Unix time of the copy */
 	uint32_t *row_site; /* by heap and row: index of the site */
+	uint64_t since_ms;  /* 0, or sites count only what is not older; `total` counts all */
 };
 
 /* 0; or -1 after one line on standard error that names the file and what is wrong. */
 int tm_ledger_open(struct tm_ledger *ledger, const char *path);
+int tm_ledger_open_since(struct tm_ledger *ledger, const char *path, uint64_t since_ms);
 void tm_ledger_close(struct tm_ledger *ledger);
 
 /* Part of the copy, as the tables of ledger_format.h have it. */

@@ -235,6 +235,11 @@ static unsigned age_bucket(const struct tm_ledger *l, uint32_t age)
 	return log2 < TM_LEDGER_AGES ? log2 : TM_LEDGER_AGES - 1;
 }
 
+static bool is_older(const struct tm_ledger *l, uint32_t age)
+{
+	return age == UINT32_MAX || (uint64_t)age * l->header.window_ms > l->since_ms;
+}
+
 static void judge(struct tm_ledger_judged *j, const struct tm_ledger_object *o,
 		  enum tm_ledger_verdict which)
 {
@@ -250,6 +255,11 @@ static void count_object(void *ctx, const struct tm_ledger_object *o)
 	struct tm_ledger_site *s = o->site;
 	unsigned bucket = age_bucket(l, o->age);
 
+	l->total.live_objects++;
+	l->total.live_bytes += o->bytes;
+	l->total.slot_bytes += o->slot_bytes;
+	if (l->since_ms && is_older(l, o->age))
+		return;
 	s->live_objects++;
 	s->live_bytes += o->bytes;
 	s->slot_bytes += o->slot_bytes;
@@ -315,9 +325,6 @@ static void sum_up(struct tm_ledger *l)
 				s->tier = tier;
 			l->total.tier_bytes[tier] += s->tier_bytes[tier];
 		}
-		l->total.live_objects += s->live_objects;
-		l->total.live_bytes += s->live_bytes;
-		l->total.slot_bytes += s->slot_bytes;
 		l->total.objects += s->objects;
 		l->total.bytes += s->bytes;
 		for (unsigned age = 0; age < TM_LEDGER_AGES; age++) {

@@ -82,10 +82,21 @@ tiermalloc_SOURCES += \
 	%reldir%/analysis_sites.c \
 	%reldir%/analysis_tables.c \
 	%reldir%/balance.c \
+	%reldir%/control.c \
+	%reldir%/control.h \
+	%reldir%/fail_on.c \
+	%reldir%/fail_on.h \
 	%reldir%/ledger_sites.c \
+	%reldir%/select.c \
+	%reldir%/select.h \
 	%reldir%/suppressions.c \
 	%reldir%/suppressions.h \
-	%reldir%/symbols.h
+	%reldir%/symbols.h \
+	%reldir%/text.c \
+	%reldir%/text.h \
+	%reldir%/text_frag.c \
+	%reldir%/text_full.c \
+	%reldir%/text_leaks.c
 if HAVE_LIBDW
 tiermalloc_SOURCES += %reldir%/symbols.c
 else

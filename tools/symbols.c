@@ -285,6 +285,21 @@ static const char *call_site(Dwarf_Die *die, Dwarf_Die *unit, unsigned *ret_line
 	return dwarf_filesrc(files, word, NULL, NULL);
 }
 
+/*
+ * Scopes around an address as the code has them, from the inside out. dwarf_getscopes alone goes on
+ * from an inlined function to where its source stands.
+ */
+static int innermost_out(Dwarf_Die *unit, Dwarf_Addr address, Dwarf_Die **ret_scopes)
+{
+	Dwarf_Die *source_scopes = NULL;
+	int count = dwarf_getscopes(unit, address, &source_scopes);
+
+	if (count > 0)
+		count = dwarf_getscopes_die(&source_scopes[0], ret_scopes);
+	free(source_scopes);
+	return count;
+}
+
 /* Inlined functions around the address and the one that holds them, with the lines of their calls. */
 static size_t find_scopes(struct tm_symbols *s, struct module *m, uint64_t address,
 			  struct tm_symbol *ret, size_t room)
@@ -301,7 +316,7 @@ static size_t find_scopes(struct tm_symbols *s, struct module *m, uint64_t addre
 	if (line)
 		file = dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
 	unsigned at = number > 0 ? (unsigned)number : 0;
-	int count = dwarf_getscopes(unit, address - bias, &scopes);
+	int count = innermost_out(unit, address - bias, &scopes);
 	for (int i = 0; i < count && n < room; i++) {
 		int tag = dwarf_tag(&scopes[i]);
 

@@ -11,15 +11,19 @@ for mode in idle busy forks; do
 	[ $? = 137 ] || { echo "$mode: not killed"; exit 1; }
 	file=$(ls ledgers/*.tm) || exit 1
 	[ "$(stat -c %a ledgers "$file" | tr '\n' ' ')" = "700 600 " ] || { echo "modes"; fail=1; }
-	"$cli" report --top 1000 "$file" >report || { echo "$mode: the reader failed"; exit 1; }
-	grep -q ' killed$' report || { echo "$mode: not said to be killed"; fail=1; }
+	"$cli" report --json "$file" >report || { echo "$mode: the reader failed"; exit 1; }
+	"$cli" report "$file" | grep -q 'killed (no mark of a clean exit)' || { echo "$mode: not said to be killed"; fail=1; }
 	python3 - $mode <<'P' || fail=1
-import re, struct, sys
+import json, struct, sys
 counts = open("counts", "rb").read()
 objects = sum(struct.unpack_from("<q", counts, i * 128)[0] for i in range(4))
 size = sum(struct.unpack_from("<q", counts, i * 128 + 8)[0] for i in range(4))
-rows = re.findall(r"^\s*(\d+)\s+(\d+)\s+\d+\s+\d+\s+ledger_subject\+", open("report").read(), re.M)
-seen_bytes, seen = (sum(int(r[i]) for r in rows) for i in (0, 1))
+doc = json.load(open("report"))
+def own(site):
+    frame = doc["frames"][doc["stacks"][site["stack"]]["frames"][0]] if site["stack"] is not None else None
+    return frame and frame["module"] is not None and doc["modules"][frame["module"]]["path"].endswith("/ledger_subject")
+rows = [s for s in doc["sites"] if own(s)]
+seen_bytes, seen = (sum(s[k] for s in rows) for k in ("live_bytes", "live_objs"))
 exact = 0 if sys.argv[1] == "idle" else 4
 ok = abs(seen - objects) <= exact and abs(seen_bytes - size) <= exact * 170000 and objects > 1000
 print(f"{sys.argv[1]}: program {objects} objects {size} bytes, ledger {seen} objects {seen_bytes} bytes")

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fail_on: conditions of --fail-on: KEY>VALUE[UNIT][/s|/min|/h], joined by commas; any that holds
+ * decides. KEY: growth (a rate, by the hour unless said), unreachable, live, rss, residual, external
+ * (bytes, or with % of what they are part of), blowup (a ratio).
+ */
+#ifndef TM_TOOLS_FAIL_ON_H
+#define TM_TOOLS_FAIL_ON_H
+
+#include "tools/document.h"
+
+#define TM_FAIL_ON_MAX 16u
+
+enum tm_fail_key {
+	TM_FAIL_GROWTH,
+	TM_FAIL_UNREACHABLE,
+	TM_FAIL_LIVE,
+	TM_FAIL_RSS,
+	TM_FAIL_RESIDUAL,
+	TM_FAIL_EXTERNAL,
+	TM_FAIL_BLOWUP,
+	TM_FAIL_KEYS,
+};
+
+struct tm_fail_on {
+	struct tm_fail_condition {
+		enum tm_fail_key key;
+		double value; /* bytes, bytes an hour, a ratio, or percent */
+		bool is_percent;
+		const char *text;
+		int length;
+	} condition[TM_FAIL_ON_MAX];
+	size_t count;
+};
+
+/* 0, or TM_EXIT_USAGE after one line on standard error. "text" must stay. */
+int tm_fail_on_parse(struct tm_fail_on *f, const char *text);
+
+/* The first condition that holds, NULL: none. "ret_value" gets what was found. */
+const struct tm_fail_condition *tm_fail_on_holds(const struct tm_fail_on *f,
+						 const struct tm_document *doc, double *ret_value);
+
+#endif

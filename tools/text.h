@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * text: reports for people. Lines are cut to a terminal's width, never in a pipe or a file; colours
+ * only on a terminal, and not with NO_COLOR or TERM=dumb. Reports take the document alone.
+ */
+#ifndef TM_TOOLS_TEXT_H
+#define TM_TOOLS_TEXT_H
+
+#include <stdio.h>
+
+#include "tools/document.h"
+
+struct tm_text {
+	FILE *out;
+	bool colours;
+	unsigned width; /* 0: not cut */
+};
+
+enum tm_text_colour { TM_TEXT_PLAIN, TM_TEXT_BAD, TM_TEXT_GOOD, TM_TEXT_UNSURE, TM_TEXT_DIM };
+
+/* What a report shows. */
+struct tm_text_options {
+	size_t top;         /* entries of each list */
+	const char *sort;   /* NULL: live */
+	const char *filter; /* NULL, or a glob of functions, files, modules, site ids */
+	const char *site;   /* NULL, or the one site that is wanted */
+};
+
+void tm_text_init(struct tm_text *t, FILE *out);
+
+/* One line and its end. */
+void tm_text_line(struct tm_text *t, enum tm_text_colour colour, const char *format, ...)
+	TM_PRINTF(3, 4);
+
+/* "1.5 MiB"; "-" for what is not known. Returns buf. */
+const char *tm_text_bytes(char buf[24], uint64_t bytes);
+const char *tm_text_delta(char buf[24], int64_t bytes);
+/* "+11.2 MiB/h" */
+const char *tm_text_rate(char buf[32], double bytes_per_h);
+/* "6h12m", "3.1s" */
+const char *tm_text_time(char buf[24], uint64_t ms);
+
+/* Line one, then who it is about. */
+void tm_text_head(struct tm_text *t, const struct tm_document *doc, const char *what);
+void tm_text_blind_spots(struct tm_text *t, const struct tm_document *doc);
+/* The site's frame and its callers, "lines" at most. */
+void tm_text_stack(struct tm_text *t, const struct tm_document *doc, const struct tm_doc_site *site,
+		   unsigned lines);
+/* What the resident memory consists of. */
+void tm_text_balance(struct tm_text *t, const struct tm_document *doc);
+
+/* Sites that the options let through, in the order asked for; NULL without memory. */
+const struct tm_doc_site **tm_text_pick_sites(const struct tm_document *doc,
+					      const struct tm_text_options *options,
+					      size_t *ret_count);
+/* Whether the glob, NULL: every one, matches its id or a function, file or module of its stack. */
+bool tm_text_site_matches(const struct tm_document *doc, const struct tm_doc_site *site,
+			  const char *glob);
+bool tm_text_is_sort_key(const char *key);
+
+void tm_text_leaks(struct tm_text *t, const struct tm_document *doc,
+		   const struct tm_text_options *options);
+void tm_text_frag(struct tm_text *t, const struct tm_document *doc,
+		  const struct tm_text_options *options);
+void tm_text_full(struct tm_text *t, const struct tm_document *doc,
+		  const struct tm_text_options *options);
+void tm_text_site(struct tm_text *t, const struct tm_document *doc, const struct tm_doc_site *site);
+void tm_text_diff(struct tm_text *t, const struct tm_document *doc,
+		  const struct tm_text_options *options);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/* The leak report: verdict, then each leak in eight lines at most. See text.h. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "tools/analysis.h"
+#include "tools/text.h"
+
+static const char *class_word(enum tm_doc_leak_class class)
+{
+	return class == TM_DOC_GROWING       ? "GROWING (reachable or not)"
+	       : class == TM_DOC_UNREACHABLE ? "UNREACHABLE"
+					     : "LIVE AT EXIT";
+}
+
+static void print_first_line(struct tm_text *t, const struct tm_document *doc,
+			     const struct tm_doc_leak *leak, const struct tm_doc_site *site)
+{
+	char rate[32], low[32], high[32], bytes[24], more[24];
+	char tier[40] = "", sure[32] = "";
+
+	if (site->tier)
+		snprintf(tier, sizeof(tier), "  tier %s", tm_document_tier_name(site->tier));
+	if (!isnan(leak->confidence))
+		snprintf(sure, sizeof(sure), "  confidence %.3f", leak->confidence);
+	(void)doc;
+	if (leak->class == TM_DOC_GROWING)
+		tm_text_line(t, TM_TEXT_BAD,
+			     "#%" PRIu64 " %s  %s [%s..%s]  live %s in %" PRIu64 " objects%s%s",
+			     leak->rank, class_word(leak->class),
+			     tm_text_rate(rate, leak->slope_bytes_per_h),
+			     tm_text_rate(low, leak->ci95.at[0]) + 1,
+			     tm_text_rate(high, leak->ci95.at[1]) + 1,
+			     tm_text_bytes(bytes, leak->live_bytes), leak->live_objs, tier, sure);
+	else if (leak->class == TM_DOC_UNREACHABLE)
+		tm_text_line(t, TM_TEXT_BAD,
+			     "#%" PRIu64 " %s  %" PRIu64 " objects, %s direct and %s indirect%s%s",
+			     leak->rank, class_word(leak->class),
+			     leak->direct_objs + leak->indirect_objs,
+			     tm_text_bytes(bytes, leak->direct),
+			     tm_text_bytes(more, leak->indirect), tier, sure);
+	else
+		tm_text_line(t, TM_TEXT_BAD,
+			     "#%" PRIu64 " %s  %" PRIu64 " objects, %" PRIu64
+			     " bytes (%s), exact%s",
+			     leak->rank, class_word(leak->class), leak->live_objs, leak->live_bytes,
+			     tm_text_bytes(bytes, leak->live_bytes), tier);
+}
+
+/* Shares of live objects by age; the account knows ages by windows. */
+static void print_ages(struct tm_text *t, const struct tm_document *doc,
+		       const struct tm_doc_site *site)
+{
+	static const struct {
+		unsigned from, to;
+		const char *name;
+	} range[] = {{0, 6, "<1m"}, {6, 10, "1-17m"}, {10, 12, "17m-1h"}, {12, 64, ">1h"}};
+	uint64_t all = 0, sum[TM_ARRAY_LEN(range)] = {0};
+	char text[160];
+	int at = 0;
+
+	for (size_t i = 0; i < site->age_hist_log2s.count; i++) {
+		for (size_t r = 0; r < TM_ARRAY_LEN(range); r++) {
+			if (i >= range[r].from && i < range[r].to)
+				sum[r] += site->age_hist_log2s.at[i];
+		}
+		all += site->age_hist_log2s.at[i];
+	}
+	if (all == 0)
+		return;
+	text[0] = '\0';
+	for (size_t r = 0; doc->capture.windows > 1 && r < TM_ARRAY_LEN(range); r++) {
+		if (sum[r])
+			at += snprintf(text + at, sizeof(text) - (size_t)at, "%s %.0f%%  ",
+				       range[r].name, 100 * (double)sum[r] / (double)all);
+	}
+	if (text[0])
+		tm_text_line(t, TM_TEXT_PLAIN,
+			     "   ages  %ssizes %" PRIu64 "..%" PRIu64 " bytes, %.0f%% rounding",
+			     text, site->size_min, site->size_max,
+			     site->slot_bytes
+				     ? 100 * (double)(site->slot_bytes - site->live_bytes) /
+					       (double)site->slot_bytes
+				     : 0);
+	else
+		tm_text_line(t, TM_TEXT_PLAIN, "   sizes %" PRIu64 "..%" PRIu64 " bytes",
+			     site->size_min, site->size_max);
+}
+
+static void print_leak(struct tm_text *t, const struct tm_document *doc,
+		       const struct tm_doc_leak *leak)
+{
+	const struct tm_doc_site *site = tm_document_site(doc, leak->site);
+	char line[600];
+	int at = 0;
+
+	if (site == NULL)
+		return;
+	tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
+	print_first_line(t, doc, leak, site);
+	tm_text_stack(t, doc, site, 3);
+	line[0] = '\0';
+	for (size_t i = 0; i < leak->evidence.count && at < (int)sizeof(line) - 1; i++)
+		at += snprintf(line + at, sizeof(line) - (size_t)at, "%s%s", i ? "; " : "",
+			       leak->evidence.at[i]);
+	if (line[0])
+		tm_text_line(t, TM_TEXT_PLAIN, "   evidence  %s", line);
+	print_ages(t, doc, site);
+	for (size_t i = 0; i < leak->holders.count; i++)
+		tm_text_line(t, TM_TEXT_PLAIN, "   held by  %s", leak->holders.at[i]);
+	if (leak->hint)
+		tm_text_line(t, TM_TEXT_PLAIN, "   hint  %s", leak->hint);
+}
+
+static void print_tests(struct tm_text *t, const struct tm_document *doc)
+{
+	char window[24], scan[120] = "none";
+
+	for (size_t i = 0; i < doc->leaks.count; i++) {
+		const struct tm_doc_scan *s = &doc->leaks.at[i].scan;
+
+		if (s->passes == TM_DOC_UNKNOWN)
+			continue;
+		snprintf(scan, sizeof(scan),
+			 "%" PRIu64 " passes, %" PRIu64 " threads stopped, %" PRIu64 " missed",
+			 s->passes, s->threads_stopped, s->threads_missed);
+		break;
+	}
+	tm_text_line(t, TM_TEXT_DIM,
+		     "windows %" PRIu64
+		     " of %s   %zu sites, false discoveries at most 1%%   scan: %s",
+		     doc->capture.windows, tm_text_time(window, doc->capture.window_ms),
+		     doc->sites.count, scan);
+}
+
+static void print_watch(struct tm_text *t, const struct tm_document *doc, size_t top)
+{
+	size_t n = 0;
+
+	if (doc->watch.count)
+		tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
+	for (; n < doc->watch.count && n < top; n++) {
+		const struct tm_doc_watch *w = &doc->watch.at[n];
+		const struct tm_doc_site *s = tm_document_site(doc, w->site);
+		char name[300], bytes[24];
+
+		if (s == NULL)
+			continue;
+		tm_analysis_name_frame(doc, tm_analysis_frame(doc, s), name, sizeof(name));
+		tm_text_line(t, TM_TEXT_UNSURE, "%s  %s  %s  live %s: %s", n ? "     " : "watch",
+			     w->site, name, tm_text_bytes(bytes, s->live_bytes),
+			     w->note ? w->note : "");
+	}
+	if (n < doc->watch.count)
+		tm_text_line(t, TM_TEXT_DIM, "       and %zu more, see --top",
+			     doc->watch.count - n);
+}
+
+/* What holds memory and is no block: the test does not see it. */
+static void print_not_counted(struct tm_text *t, const struct tm_document *doc)
+{
+	char text[24], line[400] = "";
+	int at = 0;
+
+	for (size_t i = 0; i < doc->mappings.count && i < 4; i++) {
+		const struct tm_doc_mapping *m = &doc->mappings.at[i];
+
+		if (m->part == NULL || strcmp(m->part, "metadata") == 0 || m->bytes < 1 << 20)
+			continue;
+		at += snprintf(line + at, sizeof(line) - (size_t)at, "%s%s %s", at ? ", " : "",
+			       m->name, tm_text_bytes(text, m->bytes));
+		if (at >= (int)sizeof(line))
+			break;
+	}
+	if (at)
+		tm_text_line(t, TM_TEXT_DIM, "not counted  %s", line);
+}
+
+void tm_text_leaks(struct tm_text *t, const struct tm_document *doc,
+		   const struct tm_text_options *options)
+{
+	size_t shown = 0, passed = 0;
+
+	tm_text_head(t, doc, "leak");
+	print_tests(t, doc);
+	for (size_t i = 0; i < doc->leaks.count; i++) {
+		const struct tm_doc_leak *leak = &doc->leaks.at[i];
+
+		if (options->site && strcmp(options->site, leak->site) != 0)
+			continue;
+		if (!tm_text_site_matches(doc, tm_document_site(doc, leak->site), options->filter))
+			continue;
+		passed++;
+		if (shown < options->top) {
+			print_leak(t, doc, leak);
+			shown++;
+		}
+	}
+	if (shown < passed)
+		tm_text_line(t, TM_TEXT_PLAIN, "and %zu more, see --top", passed - shown);
+	if (options->site == NULL)
+		print_watch(t, doc, options->top);
+	tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
+	print_not_counted(t, doc);
+	tm_text_blind_spots(t, doc);
+	if (doc->leaks.count && doc->process.ended == TM_DOC_RUNNING)
+		tm_text_line(t, TM_TEXT_DIM,
+			     "next  tiermalloc leaks %" PRIu64 " --site %s --who-holds",
+			     doc->process.pid, doc->leaks.at[0].site);
+}
