@@ -43,6 +43,9 @@ void tmfake_reset_counts(void);
 /* The nth call from now of this export fails with code. 0, or -1: no such export. */
 int tmfake_fail(const char *name, unsigned nth, int code);
 
+/* No failure that was asked for comes any more. */
+void tmfake_forgive(void);
+
 /* From now on everything in this context fails with code, as after a device fault. */
 void tmfake_break(CUcontext ctx, int code);
 
