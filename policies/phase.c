@@ -17,6 +17,7 @@
 #define TURNOVER_BYTES (UINT64_C(16) << 20)
 /* One block so many times as large as all that lives: a model after all the imports. */
 #define MODEL_TIMES 2u
+#define MODEL_BYTES (UINT64_C(16) << 20)
 
 #define GET(at) atomic_load_explicit(&(at), memory_order_relaxed)
 #define PUT(at, value) atomic_store_explicit(&(at), (value), memory_order_relaxed)
@@ -90,7 +91,7 @@ void tm_phase_large_born(struct tm_phase *phase, uint64_t bytes)
 	uint64_t live = GET(phase->born_bytes) - GET(phase->died_bytes) - bytes;
 
 	ADD(phase->large_bytes, bytes);
-	if (bytes < MODEL_TIMES * live)
+	if (bytes < MODEL_BYTES || bytes < MODEL_TIMES * live || GET(phase->told))
 		return;
 	PUT(phase->level_born, GET(phase->born_bytes));
 	turn(phase, TM_PHASE_LOAD);
@@ -111,5 +112,6 @@ void tm_phase_large_died(struct tm_phase *phase, uint64_t bytes)
 
 void tm_phase_step(struct tm_phase *phase)
 {
+	PUT(phase->told, 1);
 	turn(phase, TM_PHASE_SERVE);
 }

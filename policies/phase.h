@@ -38,6 +38,7 @@ struct tm_phase {
 	_Atomic uint32_t usual_gap;  /* requests between two of them within a burst, times 16 */
 	_Atomic uint64_t level;      /* bytes that lived when they last rose */
 	_Atomic uint64_t level_born; /* and what was born until then */
+	_Atomic uint32_t told;       /* 1: the program says where its steps are */
 	_Atomic uint32_t changes;    /* of kind */
 };
 

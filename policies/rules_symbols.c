@@ -158,7 +158,7 @@ static void look_at_symbol(struct job *job, const Elf64_Sym *symbol, struct tm_s
 	char buf[NESTED_MAX];
 	struct tm_str nested = {buf, tm_rules_symbols_nested(name, buf, sizeof(buf))};
 
-	for (uint32_t i = 0; i < job->rule_count; i++) {
+	for (uint32_t i = job->module->first_rule; i < job->rule_count; i++) {
 		const struct tm_rule *rule = &job->rules->rule[i];
 
 		if (rule->symbol.len == 0 ||

@@ -17,6 +17,7 @@ struct tm_rules_module {
 	struct tm_str name; /* file name without folders: `module` of the same rule must match it */
 	const void *file;   /* the whole file's bytes */
 	size_t file_bytes;
+	uint32_t first_rule; /* those before it are done */
 	uintptr_t load_bias; /* address in memory less address in the file's symbols */
 };
 

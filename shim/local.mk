@@ -42,6 +42,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/ledger.h \
 	%reldir%/routing.c \
 	%reldir%/routing.h \
+	%reldir%/places.c \
+	%reldir%/places.h \
 	%reldir%/report.c \
 	%reldir%/report.h \
 	%reldir%/samples.c \

@@ -14,6 +14,7 @@
 #include "shim/os/maps.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
+#include "shim/routing.h"
 
 #define NOTE_BYTES_MAX 4096u
 
@@ -144,6 +145,8 @@ static void mark_gone(uint32_t index)
 	struct tm_ledger_module *m = record_at(index);
 
 	known[index].gone = true;
+	/* No lock: what the policies know of call sites there is void. */
+	tm_routing_forget(known[index].begin, known[index].end);
 	if (m == NULL)
 		return;
 	m->unload_epoch = tm_ledger_header()->epoch;

@@ -6,6 +6,7 @@
 
 #include "shim/base/bits.h"
 #include "shim/boot.h"
+#include "shim/decisions.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/huge.h"
 #include "shim/heap/meta.h"
@@ -16,6 +17,7 @@
 #include "shim/os/msg.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
+#include "shim/places.h"
 
 /* Rules that tiermalloc_set_tier may add to those of the environment. */
 #define ADDED_RULES_MAX 64u
@@ -77,6 +79,7 @@ static TM_NOINLINE bool make_ready(void)
 		if (memory.sites != NULL) {
 			tm_route_init(&routing.route, &memory);
 			routing.route.clock = clock_ms;
+			tm_decisions_follow(&routing.route);
 			/* release: whoever sees it sees the table */
 			atomic_store_explicit(&routing.ready, true, memory_order_release);
 		} else {
@@ -187,6 +190,7 @@ void tm_routing_forget(uintptr_t begin, uintptr_t end)
 {
 	if (atomic_load_explicit(&routing.ready, memory_order_acquire))
 		tm_route_forget(&routing.route, begin, end);
+	tm_places_forget(begin, end);
 }
 
 enum tm_phase_kind tm_routing_phase(void)
@@ -223,6 +227,7 @@ static int begin_rules(uint32_t count)
 		return -ENOMEM;
 	tm_rules_init(&routing.rules, memory, count);
 	routing.route.site_rules = sets;
+	tm_places_serve(&routing.route);
 	/* release: a request that sees the rules sees their memory */
 	__atomic_store_n(&routing.route.rules, &routing.rules, __ATOMIC_RELEASE);
 	return 0;
@@ -264,6 +269,7 @@ void tm_routing_init(void)
 	const struct tm_options *options = &tm_root.options;
 
 	tm_lock_register(&routing.lock);
+	tm_places_init();
 	tm_tier_configure(options->max_bytes);
 	tm_tier_temporary_apart = options->max_bytes[TM_TIER_TEMPORARY] != TM_OPTION_NONE ||
 				  options->keep_bytes[TM_TIER_TEMPORARY] != TM_OPTION_AUTO ||

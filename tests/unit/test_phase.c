@@ -103,4 +103,6 @@ Test(phase, a_step_that_is_told_is_serving)
 	cr_assert_eq(atomic_load(&phase.changes), 1);
 	tm_phase_step(&phase);
 	cr_assert_eq(atomic_load(&phase.changes), 1);
+	large(100 * MIB);
+	cr_assert_eq(tm_phase_now(&phase), TM_PHASE_SERVE, "it stays so");
 }

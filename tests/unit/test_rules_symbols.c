@@ -52,7 +52,10 @@ static void begin(const char *text)
 static uint32_t add(uintptr_t bias)
 {
 	return tm_rules_symbols_add(&rules, &ranges,
-				    &(struct tm_rules_module){tm_str_of("unit"), file, bytes, bias},
+				    &(struct tm_rules_module){.name = tm_str_of("unit"),
+							      .file = file,
+							      .file_bytes = bytes,
+							      .load_bias = bias},
 				    NULL);
 }
 
@@ -113,9 +116,12 @@ Test(rules_symbols, what_finds_no_room_is_counted)
 	read_self();
 	begin("symbol=* -> tier=session\n");
 	ranges.capacity = 3;
-	cr_assert_eq(tm_rules_symbols_add(
-			     &rules, &ranges,
-			     &(struct tm_rules_module){tm_str_of("unit"), file, bytes, 0}, &lost),
+	cr_assert_eq(tm_rules_symbols_add(&rules, &ranges,
+					  &(struct tm_rules_module){.name = tm_str_of("unit"),
+								    .file = file,
+								    .file_bytes = bytes,
+								    .load_bias = 0},
+					  &lost),
 		     3);
 	cr_assert(lost > 100);
 }
@@ -133,7 +139,11 @@ Test(rules_symbols, broken_files_are_survived)
 		memcpy(part, file, cut);
 		ranges.count = 0;
 		tm_rules_symbols_add(&rules, &ranges,
-				     &(struct tm_rules_module){tm_str_of("u"), part, cut, 0}, NULL);
+				     &(struct tm_rules_module){.name = tm_str_of("u"),
+							       .file = part,
+							       .file_bytes = cut,
+							       .load_bias = 0},
+				     NULL);
 		free(part);
 	}
 	for (int i = 0; i < 200; i++) {
