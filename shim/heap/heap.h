@@ -89,6 +89,7 @@ struct tm_heap {
 	uint64_t idle_mark;          /* [helper] what its lists looked like at the last look */
 	uint64_t trimmed_mark;       /* [helper] and after the last trim; 1: trimmed orphan */
 	uint32_t look_spans; /* [owner] with so many spans, free ones are looked for before more */
+	uint64_t next_growth_ns;  /* [owner] not before, for looks before the heap grows */
 	uint64_t next_look_ms;    /* [owner] not before: looks may cost 2 % of the time */
 	struct tm_outbox *outbox; /* [owner] what it collects for other heaps; NULL: nothing ever */
 	TM_ALIGNED(TM_CACHE_LINE) _Atomic(struct tm_slot *) remote; /* [atomic] pushed by anyone */

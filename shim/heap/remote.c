@@ -7,7 +7,8 @@
 
 /* A page of batches at a time; with so many on their way, slots go as chains. */
 #define BATCHES_AT_ONCE 8u
-#define BATCHES_LIMIT 128u
+#define AHEAD 6
+#define BATCHES_LIMIT 1024u
 
 void tm_remote_push(uintptr_t owner, struct tm_slot *first, struct tm_slot *last)
 {
@@ -221,10 +222,16 @@ TM_INLINE void drain_batch(struct tm_heap *h, const struct tm_batch *b, bool ent
 	for (void *const *at = b->slot, *const *end = at + b->count; at < end; at++) {
 		struct tm_slot *slot = *at;
 		struct tm_granule *g = tm_zone_granule(slot);
+		__builtin_prefetch(at + AHEAD < end ? at[AHEAD] : slot, 1);
 		uintptr_t bits = g->owner ^ (uintptr_t)h;
 
-		if (entries)
-			slot->entry = entry_of_start(g, bits & TM_OWNER_SOLO, slot);
+		if (entries) {
+			void *entry = entry_of_start(g, bits & TM_OWNER_SOLO, slot);
+
+			/* who freed it wrote there, the next allocation does: fetched meanwhile */
+			__builtin_prefetch(entry, 1);
+			slot->entry = entry;
+		}
 		if (TM_LIKELY(bits <= TM_OWNER_BITS))
 			link_slot(h, slot, g);
 		else /* its span has moved to another heap after the slot was sent here */

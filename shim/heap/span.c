@@ -10,6 +10,7 @@
 #include "shim/heap/store.h"
 #include "shim/heap/tier.h"
 #include "shim/heap/trim.h"
+#include "shim/os/clock.h"
 #include "shim/os/mem.h"
 
 /*
@@ -18,6 +19,8 @@
  */
 #define LOOK_SPANS_MIN 32u
 #define LOOK_GROWTH 8u
+/* But looks take no more than a twentieth of the time: a heap may swing between two sizes. */
+#define LOOK_SHARE 20u
 
 bool tm_span_keeps_entries = true;
 
@@ -163,9 +166,13 @@ int tm_span_fill(struct tm_heap *h, unsigned klass)
 		return 0;
 	if (tm_heap_take_from_orphans(h, klass))
 		return 0;
-	if (h->span_count >= h->look_spans && h->span_count >= LOOK_SPANS_MIN) {
+	if (h->span_count >= h->look_spans && h->span_count >= LOOK_SPANS_MIN &&
+	    tm_clock_ns() >= h->next_growth_ns) {
+		uint64_t before = tm_clock_ns();
 		size_t bytes = tm_trim_before_growth(h);
+		uint64_t after = tm_clock_ns();
 
+		h->next_growth_ns = after + (after - before) * LOOK_SHARE;
 		h->look_spans = h->span_count + h->span_count / LOOK_GROWTH;
 		if (bytes != 0 && h->list[klass] != NULL)
 			return 0;

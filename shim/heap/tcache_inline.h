@@ -78,11 +78,12 @@ leave:
 enum tm_free_result { TM_FREE_DONE, TM_FREE_OTHER };
 
 /*
- * The slot's entry once it is certain that p is the start of a slot in use; NULL: take the slow path:
- * a wrong pointer, freed twice, or the first slot of its span (which makes the slow path look
- * whether memory can be given back, once per span and round, without a counter here).
+ * The slot's entry once it is certain that p is the start of a slot; NULL: take the slow path: a wrong
+ * pointer, or the first slot of its span (which makes the slow path look whether memory can be given
+ * back, once per span and round, without a counter here).
  */
-TM_INLINE void *tm_tcache_entry(const void *p, const struct tm_granule *g, enum tm_span_kind form)
+TM_INLINE void *tm_tcache_entry_at(const void *p, const struct tm_granule *g,
+				   enum tm_span_kind form)
 {
 	uint64_t index;
 
@@ -100,21 +101,22 @@ TM_INLINE void *tm_tcache_entry(const void *p, const struct tm_granule *g, enum 
 		if (TM_UNLIKELY(index == TM_NO_INDEX))
 			return NULL;
 	} else {
-		void *solo = g->side;
-
-		if (TM_UNLIKELY((uint16_t)(uintptr_t)p != 0))
-			return NULL;
-		return TM_LIKELY(*(uint16_t *)solo != TM_ENTRY_FREE) ? solo : NULL;
+		return TM_LIKELY((uint16_t)(uintptr_t)p == 0) ? g->side : NULL;
 	}
 	if (TM_UNLIKELY(index == 0))
 		return NULL;
-	void *entry = g->side + (form == TM_SPAN_SMALL ? 3 : 8) * index;
-	return TM_LIKELY(((struct tm_entry3 *)entry)->id != TM_ENTRY_FREE) ? entry : NULL;
+	return g->side + (form == TM_SPAN_SMALL ? 3 : 8) * index;
+}
+
+/* And it is in use. Both forms of entries begin with the id. */
+TM_INLINE bool tm_tcache_in_use(const void *entry)
+{
+	return TM_LIKELY(((const struct tm_entry3 *)entry)->id != TM_ENTRY_FREE);
 }
 
 TM_INLINE void tm_tcache_mark_free(struct tm_slot *slot, void *entry)
 {
-	((struct tm_entry3 *)entry)->id |= TM_ENTRY_FREE; /* both forms begin with the id */
+	((struct tm_entry3 *)entry)->id |= TM_ENTRY_FREE;
 	slot->entry = entry;
 }
 
@@ -147,8 +149,8 @@ TM_INLINE enum tm_free_result tm_tcache_give(void *p, struct tm_granule *g, enum
 	void *entry = NULL;
 
 	if (count == TM_COUNTED) {
-		entry = tm_tcache_entry(p, g, form);
-		if (TM_UNLIKELY(entry == NULL))
+		entry = tm_tcache_entry_at(p, g, form);
+		if (TM_UNLIKELY(entry == NULL || !tm_tcache_in_use(entry)))
 			return TM_FREE_OTHER;
 	} else if (form != TM_SPAN_SOLO &&
 		   TM_UNLIKELY(((uint16_t)(uintptr_t)p | (form == TM_SPAN_MEDIUM ? g->index : 0)) ==
@@ -181,8 +183,12 @@ TM_INLINE enum tm_free_result tm_tcache_give_remote(void *p, struct tm_granule *
 		return TM_FREE_OTHER;
 	void *entry = NULL;
 	if (count == TM_COUNTED) {
-		entry = tm_tcache_entry(p, g, form);
+		entry = tm_tcache_entry_at(p, g, form);
 		if (TM_UNLIKELY(entry == NULL))
+			return TM_FREE_OTHER;
+		__builtin_prefetch(entry,
+				   1); /* from its owner's core, once: it is read and written */
+		if (!tm_tcache_in_use(entry))
 			return TM_FREE_OTHER;
 	}
 	tm_tcache_enter(word);
