@@ -41,7 +41,7 @@ static void print_text(const struct tm_select *s, const struct tm_document *doc)
 {
 	struct tm_text t;
 
-	tm_text_init(&t, stdout);
+	tm_text_init(&t, s->out);
 	if (s->text.site) {
 		tm_text_head(&t, doc, s->analysis.kind == TM_DOC_LEAK ? "leak" : "site");
 		tm_text_site(&t, doc, tm_document_site(doc, s->text.site));
@@ -68,7 +68,7 @@ int tm_report_write(struct tm_select *s, struct tm_document *doc)
 		return status;
 	if (s->json && !tm_document_write_json(doc, stdout))
 		return TM_EXIT_TROUBLE;
-	if (!s->json)
+	if (!s->json && s->out)
 		print_text(s, doc);
 	const struct tm_fail_condition *c = tm_fail_on_holds(&s->fail_on, doc, &value);
 	if (c) {

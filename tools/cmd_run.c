@@ -20,7 +20,8 @@
 struct options {
 	bool python;
 	bool observe;
-	const char *report;
+	bool wants_account;
+	struct tm_run_account account;
 	const char *dir;
 	const char *rules;
 	const char *profile;
@@ -45,12 +46,18 @@ static int check_readable(const char *option, const char *path)
 
 static int take_report(struct options *options, const char *kind)
 {
-	if (strcmp(kind, "full") == 0) {
-		options->report = kind;
+	static const struct {
+		const char *name;
+		enum tm_doc_kind kind;
+	} kinds[] = {{"leak", TM_DOC_LEAK}, {"frag", TM_DOC_FRAG}, {"full", TM_DOC_FULL}};
+
+	for (size_t i = 0; i < TM_ARRAY_LEN(kinds); i++) {
+		if (strcmp(kind, kinds[i].name) != 0)
+			continue;
+		options->account.kind = kinds[i].kind;
+		options->wants_account = true;
 		return 0;
 	}
-	if (strcmp(kind, "leak") == 0 || strcmp(kind, "frag") == 0)
-		return tm_say_usage("run: '--report %s' is not in this release, use full", kind);
 	return tm_say_usage("run: bad kind '%s' of --report, use leak, frag, full", kind);
 }
 
@@ -75,7 +82,14 @@ static int take_value(struct options *options, const char *option, const char *v
 		status = check_built(option, TM_TUNABLE_TIERMALLOC_PROFILE);
 		return status ? status : check_readable(option, value);
 	}
-	return tm_say_usage("run: the option '%s' is not in this release", option);
+	options->wants_account = true;
+	if (strcmp(option, "--fail-on") == 0)
+		return tm_fail_on_parse(&options->account.fail_on, value);
+	if (strcmp(option, "--json") == 0)
+		options->account.json = value;
+	else
+		options->account.html = value;
+	return 0;
 }
 
 static bool has_value(const char *option)
@@ -210,7 +224,6 @@ static bool warn_before(const struct options *options)
 int tm_cmd_run(int argc, char **argv)
 {
 	struct options options;
-	struct tm_run_account account = {.active = false};
 	struct tm_run_end end;
 	char library[PATH_MAX];
 	bool warned;
@@ -220,8 +233,8 @@ int tm_cmd_run(int argc, char **argv)
 		status = find_library(library, sizeof(library));
 	if (status == 0)
 		status = prepare_environment(&options, library);
-	if (status == 0 && options.report)
-		status = tm_run_account_open(&account);
+	if (status == 0 && options.wants_account)
+		status = tm_run_account_open(&options.account, options.dir);
 	if (status)
 		return status;
 	warned = warn_before(&options);
@@ -229,8 +242,9 @@ int tm_cmd_run(int argc, char **argv)
 	if (status == 0 && !end.seen && end.looked_long && !warned)
 		tm_say("run: the library is not in '%s' (process %d), see 'tiermalloc doctor %s'",
 		       options.command[0], (int)end.pid, options.command[0]);
+	int found = status == 0 ? tm_run_account_print(&options.account, &end) : 0;
+	tm_run_account_close(&options.account);
 	if (status == 0)
-		tm_run_account_print(&account, &end);
-	tm_run_account_close(&account);
-	return status ? status : tm_run_child_status(&end);
+		status = tm_run_child_status(&end);
+	return status ? status : found;
 }

@@ -10,8 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shim/base/parse.h"
 #include "tools/cmd.h"
+#include "tools/export_file.h"
+#include "tools/select.h"
 
 /*
  * A script starts many processes (one python3 behind pyenv: 33), of which one or two do the work: of
@@ -20,76 +21,132 @@
 #define PEAK_PRINTED ((uint64_t)16 << 20)
 #define OTHERS_PRINTED 8
 
-int tm_run_account_open(struct tm_run_account *account)
+/* In memory if there is such a place: a page fault of a ledger should not wait for a disk. */
+static int make_folder(struct tm_run_account *account)
 {
-	const char *base = getenv("TMPDIR");
-	char pattern[PATH_MAX + 16];
+	const char *base[3] = {"/dev/shm", getenv("TMPDIR"), "/tmp"};
+
+	for (size_t i = 0; i < TM_ARRAY_LEN(base); i++) {
+		if (base[i] == NULL || base[i][0] != '/' || strlen(base[i]) > PATH_MAX / 2)
+			continue;
+		snprintf(account->folder, sizeof(account->folder), "%s/tiermalloc-XXXXXX", base[i]);
+		if (mkdtemp(account->folder)) {
+			account->folder_is_ours = true;
+			return 0;
+		}
+	}
+	tm_say("run: no folder for the ledgers in /dev/shm or '/tmp': %s", strerror(errno));
+	account->folder[0] = '\0';
+	return TM_EXIT_TROUBLE;
+}
+
+int tm_run_account_open(struct tm_run_account *account, const char *dir)
+{
+	const char *usual = getenv("TIERMALLOC_DIR");
+	int status = 0;
 
 	account->active = true;
-	account->folder[0] = '\0';
-	if (setenv("TIERMALLOC_REPORT", "exit", 1) != 0)
-		return TM_EXIT_TROUBLE;
-	if (getenv("TIERMALLOC_REPORT_FILE"))
-		return 0; /* the user wants it elsewhere */
-	if (base == NULL || base[0] != '/')
-		base = "/tmp";
-	if (snprintf(account->folder, sizeof(account->folder), "%s/tiermalloc-XXXXXX", base) >=
-		    (int)sizeof(account->folder) - 16 ||
-	    mkdtemp(account->folder) == NULL) {
-		tm_say("run: no folder for the report in '%s': %s", base, strerror(errno));
-		account->folder[0] = '\0';
-		return TM_EXIT_TROUBLE;
+	if (getenv("TIERMALLOC_REPORT_FILE")) {
+		/* The user wants each process's own account in a file of this name. */
+		if (setenv("TIERMALLOC_REPORT", "exit", 1) != 0)
+			return TM_EXIT_TROUBLE;
+		account->kind = 0;
 	}
-	/* A '%' in the folder's name would be taken for a field. */
-	if (strchr(account->folder, '%')) {
-		tm_say("run: TMPDIR '%s' holds a '%%', choose another", base);
-		return TM_EXIT_TROUBLE;
-	}
-	snprintf(pattern, sizeof(pattern), "%s/%%p", account->folder);
-	return setenv("TIERMALLOC_REPORT_FILE", pattern, 1) == 0 ? 0 : TM_EXIT_TROUBLE;
+	if (dir == NULL && usual && *usual)
+		dir = usual;
+	if (dir)
+		snprintf(account->folder, sizeof(account->folder), "%s", dir);
+	else
+		status = make_folder(account);
+	if (status)
+		return status;
+	return setenv("TIERMALLOC_DIR", account->folder, 1) == 0 ? 0 : TM_EXIT_TROUBLE;
 }
 
-/* False when there is none. */
-static bool print_file(const struct tm_run_account *account, const char *name)
+static bool is_ledger(const char *name)
 {
-	char path[PATH_MAX + 300], part[4096];
-	size_t got;
-	FILE *file;
+	size_t len = strlen(name);
 
-	snprintf(path, sizeof(path), "%s/%s", account->folder, name);
-	file = fopen(path, "re");
-	if (file == NULL)
-		return false;
-	while ((got = fread(part, 1, sizeof(part), file)) > 0)
-		fwrite(part, 1, got, stderr);
-	fclose(file);
-	return true;
+	return len > 3 && strcmp(name + len - 3, ".tm") == 0;
 }
+
+/* The newest of the process id: one that was used twice. */
+static bool find_ledger(const struct tm_run_account *account, pid_t pid, char *name, size_t size)
+{
+	unsigned long long newest = 0, start;
+	DIR *folder = opendir(account->folder);
+	struct dirent *entry;
+	int number;
+
+	while (folder && (entry = readdir(folder))) {
+		if (!is_ledger(entry->d_name) ||
+		    sscanf(entry->d_name, "%d-%llu", &number, &start) != 2 || number != pid ||
+		    start < newest)
+			continue;
+		newest = start;
+		snprintf(name, size, "%s", entry->d_name);
+	}
+	if (folder)
+		closedir(folder);
+	return newest != 0;
+}
+
+static int print_ledger(struct tm_run_account *account, const char *name, bool is_own)
+{
+	struct tm_document doc;
+	struct tm_ledger ledger;
+	struct tm_select s;
+	const struct tm_export_options options = {.top_sites = 0};
+	char path[PATH_MAX + 300];
+	int status = 0;
+
+	tm_select_init(&s, account->kind ? account->kind : TM_DOC_FULL);
+	s.out = account->kind ? stderr : NULL;
+	if (is_own && (account->json || account->html))
+		s.analysis.symbol_sites = TM_ANALYSIS_ALL;
+	if (is_own)
+		s.fail_on = account->fail_on;
+	snprintf(path, sizeof(path), "%s/%s", account->folder, name);
+	if (tm_ledger_open(&ledger, path) != 0)
+		return TM_EXIT_TROUBLE;
+	tm_document_init(&doc);
+	tm_analysis_fill(&doc, &ledger, &s.analysis);
+	if (is_own && account->json)
+		status = tm_export_to(&doc, "json", &options, account->json);
+	if (is_own && account->html && status == 0)
+		status = tm_export_to(&doc, "html", &options, account->html);
+	int found = tm_report_write(&s, &doc);
+	tm_document_clear(&doc);
+	tm_ledger_close(&ledger);
+	/* What a report finds ends "run" only where the user asked for that. */
+	return status ? status : is_own && s.fail_on.count && found == TM_EXIT_FOUND ? found : 0;
+}
+
+/* --- the other processes ---------------------------------------------------------------------- */
 
 struct other {
-	char name[32]; /* of its file: the process id */
+	char name[64];
 	uint64_t peak_bytes;
 };
 
-/* The line "  peak RSS   2.5 MiB  of the process" of a report; 0 where there is none. */
+/* Of a ledger that can be read; 0 where there is none. */
 static uint64_t peak_of(const struct tm_run_account *account, const char *name)
 {
-	char path[PATH_MAX + 300], line[256], number[32], unit[8];
+	char path[PATH_MAX + 300];
+	struct tm_ledger_counters counters;
+	struct tm_ledger_header header;
 	uint64_t peak = 0;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/%s", account->folder, name);
 	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file)) {
-		char amount[48];
-
-		if (sscanf(line, " peak RSS %31s %7s", number, unit) != 2)
-			continue;
-		snprintf(amount, sizeof(amount), "%s%s", number, unit);
-		(void)tm_parse_size(tm_str_of(amount), &peak);
-	}
-	if (file)
-		fclose(file);
+	if (file == NULL)
+		return 0;
+	if (fread(&header, sizeof(header), 1, file) == 1 && header.magic == TM_LEDGER_MAGIC &&
+	    fseek(file, (long)TM_LEDGER_COUNTERS_AT, SEEK_SET) == 0 &&
+	    fread(&counters, sizeof(counters), 1, file) == 1)
+		peak = counters.peak_rss_bytes;
+	fclose(file);
 	return peak;
 }
 
@@ -107,7 +164,7 @@ static void insert(struct other *others, size_t *count, struct other new)
 		others[at] = new;
 }
 
-static void print_others(const struct tm_run_account *account, const char *own)
+static void print_others(struct tm_run_account *account, const char *own)
 {
 	DIR *folder = opendir(account->folder);
 	struct other others[OTHERS_PRINTED];
@@ -117,9 +174,9 @@ static void print_others(const struct tm_run_account *account, const char *own)
 	while (folder && (entry = readdir(folder))) {
 		struct other one = {.peak_bytes = 0};
 
-		if (entry->d_name[0] == '.' || strcmp(entry->d_name, own) == 0)
+		if (!is_ledger(entry->d_name) || strcmp(entry->d_name, own) == 0)
 			continue;
-		snprintf(one.name, sizeof(one.name), "%.31s", entry->d_name);
+		snprintf(one.name, sizeof(one.name), "%.63s", entry->d_name);
 		one.peak_bytes = peak_of(account, entry->d_name);
 		insert(others, &count, one);
 		total++;
@@ -127,9 +184,12 @@ static void print_others(const struct tm_run_account *account, const char *own)
 	if (folder)
 		closedir(folder);
 	for (size_t i = 0; i < count; i++) {
-		if (others[i].peak_bytes >= PEAK_PRINTED &&
-		    others[i].peak_bytes >= others[0].peak_bytes / 2)
-			printed += print_file(account, others[i].name);
+		if (others[i].peak_bytes < PEAK_PRINTED ||
+		    others[i].peak_bytes < others[0].peak_bytes / 2)
+			break;
+		fputc('\n', stderr);
+		print_ledger(account, others[i].name, false);
+		printed++;
 	}
 	if (total > printed)
 		fprintf(stderr, "tiermalloc: %zu smaller processes are not shown\n",
@@ -141,29 +201,35 @@ static void explain_absence(const struct tm_run_end *end)
 	if (WIFSIGNALED(end->status))
 		tm_say("run: no report, the command was ended by signal %d (%s)",
 		       WTERMSIG(end->status), strsignal(WTERMSIG(end->status)));
-	else if (end->seen)
-		tm_say("run: no report, the command ended without running exit handlers");
 	else
-		tm_say("run: no report, the library was not in the command or the command ended without exit");
+		tm_say("run: no report, the command left no ledger%s",
+		       end->seen ? "" : ": the library was not in it");
 }
 
-void tm_run_account_print(const struct tm_run_account *account, const struct tm_run_end *end)
+int tm_run_account_print(struct tm_run_account *account, const struct tm_run_end *end)
 {
-	char own[32];
+	char own[256] = "";
+	int status = 0;
 
-	if (!account->active || account->folder[0] == '\0')
-		return;
+	if (!account->active)
+		return 0;
 	fflush(stdout);
-	snprintf(own, sizeof(own), "%d", (int)end->pid);
-	if (!print_file(account, own))
+	if (account->kind == 0 && account->json == NULL && account->html == NULL &&
+	    account->fail_on.count == 0)
+		return 0;
+	if (find_ledger(account, end->pid, own, sizeof(own)))
+		status = print_ledger(account, own, true);
+	else
 		explain_absence(end);
-	print_others(account, own);
+	if (account->folder_is_ours && account->kind)
+		print_others(account, own);
+	return status;
 }
 
 void tm_run_account_close(struct tm_run_account *account)
 {
 	char path[PATH_MAX + 300];
-	DIR *folder = account->folder[0] ? opendir(account->folder) : NULL;
+	DIR *folder = account->folder_is_ours ? opendir(account->folder) : NULL;
 	struct dirent *entry;
 
 	while (folder && (entry = readdir(folder))) {
@@ -172,7 +238,7 @@ void tm_run_account_close(struct tm_run_account *account)
 	}
 	if (folder)
 		closedir(folder);
-	if (account->folder[0])
+	if (account->folder_is_ours)
 		rmdir(account->folder);
-	account->folder[0] = '\0';
+	account->folder_is_ours = false;
 }

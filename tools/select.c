@@ -18,6 +18,7 @@
 void tm_select_init(struct tm_select *s, enum tm_doc_kind kind)
 {
 	*s = (struct tm_select){
+		.out = stdout,
 		.text = {.top = kind == TM_DOC_FRAG ? TOP_FRAG : TOP_DEFAULT},
 		.analysis = {.kind = kind, .symbol_sites = TOP_DEFAULT},
 	};
