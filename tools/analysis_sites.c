@@ -304,7 +304,8 @@ bool tm_analysis_is_plumbing(const struct tm_document *doc, const struct tm_doc_
 		"bool std::",
 	};
 	static const char *const files[] = {
-		"libstdc++.so", "libc.so", "libc++.so", "ld-linux", "libgcc_s", "libpthread", "libtiermalloc.so",
+		"libstdc++.so", "libc.so",    "libc++.so",        "ld-linux",
+		"libgcc_s",     "libpthread", "libtiermalloc.so",
 	};
 	const char *path = f->module < doc->modules.count ? doc->modules.at[f->module].path : NULL;
 	const char *name = path ? strrchr(path, '/') : NULL;

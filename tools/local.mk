@@ -82,6 +82,13 @@ tiermalloc_SOURCES += \
 	%reldir%/analysis_sites.c \
 	%reldir%/analysis_tables.c \
 	%reldir%/balance.c \
+	%reldir%/cmd_ack.c \
+	%reldir%/cmd_diff.c \
+	%reldir%/cmd_ls.c \
+	%reldir%/cmd_symbols.c \
+	%reldir%/cmd_top.c \
+	%reldir%/combine.c \
+	%reldir%/combine.h \
 	%reldir%/control.c \
 	%reldir%/control.h \
 	%reldir%/fail_on.c \

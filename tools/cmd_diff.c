@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* cmd_diff: diff, what became more between two ledgers or reports; and merge, a process tree as one. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/analysis.h"
+#include "tools/cmd.h"
+#include "tools/combine.h"
+#include "tools/document_load.h"
+#include "tools/export_file.h"
+#include "tools/select.h"
+
+static const char *signed_bytes(char buf[24], int64_t bytes)
+{
+	char text[24];
+
+	tm_text_bytes(text, (uint64_t)(bytes < 0 ? -bytes : bytes));
+	snprintf(buf, 24, "%c%.22s", bytes < 0 ? '-' : '+', text);
+	return buf;
+}
+
+void tm_text_diff(struct tm_text *t, const struct tm_document *doc,
+		  const struct tm_text_options *options)
+{
+	int64_t all = 0, up = 0, rss = 0;
+	char text[24], more[24];
+	size_t shown = 0;
+
+	for (size_t i = 0; i < doc->sites.count; i++) {
+		const struct tm_doc_site *s = &doc->sites.at[i];
+		int64_t d = (int64_t)(s->live_bytes - s->base_live_bytes);
+
+		all += d;
+		up += d > 0 ? d : 0;
+	}
+	if (doc->balance.rss_bytes != TM_DOC_UNKNOWN && doc->diff.base.rss_bytes != TM_DOC_UNKNOWN)
+		rss = (int64_t)(doc->balance.rss_bytes - doc->diff.base.rss_bytes);
+	tm_text_line(t, TM_TEXT_PLAIN, "VERDICT  live %s, resident %s", signed_bytes(text, all),
+		     signed_bytes(more, rss));
+	tm_text_line(t, TM_TEXT_PLAIN, "tiermalloc diff  %s against %s",
+		     doc->diff.b ? doc->diff.b : "?", doc->diff.a ? doc->diff.a : "?");
+	tm_text_line(t, TM_TEXT_DIM, "%14s %12s %14s %12s  %-8s %s", "live bytes", "objects",
+		     "allocated", "of it", "site", "where");
+	for (size_t i = 0; i < doc->sites.count && shown < options->top; i++) {
+		const struct tm_doc_site *s = &doc->sites.at[i];
+		int64_t bytes = (int64_t)(s->live_bytes - s->base_live_bytes);
+		int64_t objects = (int64_t)(s->live_objs - s->base_live_objs);
+		char name[300];
+
+		if (bytes == 0 && objects == 0)
+			continue;
+		tm_analysis_name_frame(doc, tm_analysis_frame(doc, s), name, sizeof(name));
+		tm_text_line(t, TM_TEXT_PLAIN,
+			     "%+14" PRId64 " %+12" PRId64 " %+14" PRId64 " %11.1f%%  %-8s %s",
+			     bytes, objects, (int64_t)(s->alloc_objs - s->base_alloc_objs),
+			     up > 0 && bytes > 0 ? 100 * (double)bytes / (double)up : 0.0, s->id,
+			     name);
+		shown++;
+	}
+}
+
+struct pair {
+	const char *a, *b;
+	bool json;
+	struct tm_text_options text;
+};
+
+static int parse(struct pair *p, int argc, char **argv)
+{
+	char *end;
+
+	*p = (struct pair){.text = {.top = 20}};
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--json") == 0) {
+			p->json = true;
+		} else if (strcmp(argv[i], "--top") == 0 && i + 1 < argc) {
+			p->text.top = strtoul(argv[++i], &end, 10);
+			if (*argv[i] < '0' || *argv[i] > '9' || *end)
+				return tm_say_usage("'--top %s' is no number", argv[i]);
+		} else if (argv[i][0] == '-' && argv[i][1]) {
+			return tm_say_usage("diff: unknown option '%s', see tiermalloc(1)",
+					    argv[i]);
+		} else if (p->a == NULL) {
+			p->a = argv[i];
+		} else if (p->b == NULL) {
+			p->b = argv[i];
+		} else {
+			return tm_say_usage("diff: more than two ledgers: '%s'", argv[i]);
+		}
+	}
+	return p->b ? 0 : tm_say_usage("diff needs two ledgers or reports, see tiermalloc(1)");
+}
+
+/* A process, a folder, a ledger or a report in JSON. */
+static int load(struct tm_document *doc, const char *what)
+{
+	char path[PATH_MAX];
+	int status = strcmp(what, "-") == 0 ? 0 : tm_select_ledger(what, path, sizeof(path));
+
+	if (status)
+		return status;
+	return tm_document_load(doc, strcmp(what, "-") == 0 ? what : path) == 0 ? 0 : TM_EXIT_USAGE;
+}
+
+int tm_cmd_diff(int argc, char **argv)
+{
+	struct tm_document a, b;
+	struct tm_text t;
+	struct pair p;
+	int status = parse(&p, argc, argv);
+
+	if (status)
+		return status;
+	tm_document_init(&a);
+	tm_document_init(&b);
+	status = load(&a, p.a);
+	if (status == 0)
+		status = load(&b, p.b);
+	if (status == 0) {
+		tm_combine_diff(&b, &a);
+		tm_text_init(&t, stdout);
+		if (!p.json)
+			tm_text_diff(&t, &b, &p.text);
+		else if (!tm_document_write_json(&b, stdout))
+			status = TM_EXIT_TROUBLE;
+	}
+	tm_document_clear(&a);
+	tm_document_clear(&b);
+	return status;
+}
+
+int tm_cmd_merge(int argc, char **argv)
+{
+	const struct tm_export_options options = {.top_sites = 0};
+	const char *to = NULL;
+	struct tm_document sum, more;
+	size_t count = 0;
+	int status = 0;
+
+	tm_document_init(&sum);
+	for (int i = 1; i < argc && status == 0; i++) {
+		if (strcmp(argv[i], "-o") == 0 && i + 1 < argc) {
+			to = argv[++i];
+		} else if (argv[i][0] == '-' && argv[i][1]) {
+			status = tm_say_usage("merge: unknown option '%s', see tiermalloc(1)",
+					      argv[i]);
+		} else if (count++ == 0) {
+			status = load(&sum, argv[i]);
+		} else {
+			tm_document_init(&more);
+			status = load(&more, argv[i]);
+			if (status == 0)
+				tm_combine_merge(&sum, &more);
+			tm_document_clear(&more);
+		}
+	}
+	if (status == 0 && (count == 0 || to == NULL))
+		status = tm_say_usage("merge needs ledgers and -o FILE, see tiermalloc(1)");
+	if (status == 0)
+		status = tm_export_to(&sum, "json", &options, to);
+	tm_document_clear(&sum);
+	return status;
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/combine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- sites by id ------------------------------------------------------------------------------ */
+
+struct index {
+	const struct tm_doc_site **at;
+	size_t count;
+};
+
+static int by_id(const void *a, const void *b)
+{
+	return strcmp((*(const struct tm_doc_site *const *)a)->id,
+		      (*(const struct tm_doc_site *const *)b)->id);
+}
+
+static struct index index_of(struct tm_document *memory, const struct tm_document *doc)
+{
+	struct index i = {NULL, doc->sites.count};
+
+	i.at = tm_document_alloc(memory, (i.count + 1) * sizeof(*i.at));
+	for (size_t k = 0; k < i.count; k++)
+		i.at[k] = &doc->sites.at[k];
+	qsort(i.at, i.count, sizeof(*i.at), by_id);
+	return i;
+}
+
+/* The same place in another run may have needed more digits to be told from others. */
+static bool is_same(const char *a, const char *b)
+{
+	size_t x = strlen(a), y = strlen(b);
+
+	return strncmp(a, b, x < y ? x : y) == 0;
+}
+
+static const struct tm_doc_site *find(const struct index *i, const char *id)
+{
+	size_t low = 0, high = i->count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (strcmp(i->at[middle]->id, id) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < i->count && is_same(i->at[low]->id, id))
+		return i->at[low];
+	if (low > 0 && is_same(i->at[low - 1]->id, id))
+		return i->at[low - 1];
+	return NULL;
+}
+
+/* --- stacks of another document --------------------------------------------------------------- */
+
+struct places {
+	uint32_t module, frame; /* what the other's numbers begin with here */
+};
+
+static void add_modules(struct tm_document *doc, const struct tm_document *from,
+			struct places *places)
+{
+	places->module = (uint32_t)doc->modules.count;
+	places->frame = (uint32_t)doc->frames.count;
+	for (size_t i = 0; i < from->modules.count; i++) {
+		struct tm_doc_module *m = tm_document_add(doc, TM_DOC_MODULES);
+		uint64_t id = m->id;
+
+		*m = from->modules.at[i];
+		m->id = id;
+		m->path = tm_document_text(doc, m->path);
+		m->build_id = tm_document_text(doc, m->build_id);
+	}
+	for (size_t i = 0; i < from->frames.count; i++) {
+		struct tm_doc_frame *f = tm_document_add(doc, TM_DOC_FRAMES);
+		uint64_t id = f->id;
+
+		*f = from->frames.at[i];
+		f->id = id;
+		f->fn = tm_document_text(doc, f->fn);
+		f->symbol = tm_document_text(doc, f->symbol);
+		f->file = tm_document_text(doc, f->file);
+		if (f->module != TM_DOC_NOWHERE)
+			f->module += places->module;
+		if (f->inline_of != TM_DOC_NOWHERE)
+			f->inline_of += places->frame;
+	}
+}
+
+static uint32_t add_stack(struct tm_document *doc, const struct tm_document *from, uint32_t stack,
+			  const struct places *places)
+{
+	if (stack >= from->stacks.count)
+		return TM_DOC_NOWHERE;
+	struct tm_doc_stack *s = tm_document_add(doc, TM_DOC_STACKS);
+	const struct tm_doc_stack *old = &from->stacks.at[stack];
+
+	s->truncated = old->truncated;
+	for (size_t i = 0; i < old->frames.count; i++)
+		tm_document_push_number(doc, &s->frames, old->frames.at[i] + places->frame);
+	return (uint32_t)s->id;
+}
+
+static struct tm_doc_site *add_site(struct tm_document *doc, const struct tm_document *from,
+				    const struct tm_doc_site *old, const struct places *places)
+{
+	uint32_t stack = add_stack(doc, from, old->stack, places);
+	struct tm_doc_site *s = tm_document_add(doc, TM_DOC_SITES);
+
+	s->id = tm_document_text(doc, old->id);
+	s->stack = stack;
+	s->tier = old->tier;
+	s->height = old->height;
+	s->alloc_objs = s->alloc_bytes = s->free_objs = s->free_bytes = 0;
+	s->live_objs = s->live_bytes = s->slot_bytes = 0;
+	s->est_rel_err = old->est_rel_err;
+	return s;
+}
+
+/* --- diff ------------------------------------------------------------------------------------- */
+
+static void set_base(struct tm_doc_site *site, const struct tm_doc_site *base)
+{
+	site->base_alloc_objs = base ? base->alloc_objs : 0;
+	site->base_alloc_bytes = base ? base->alloc_bytes : 0;
+	site->base_live_objs = base ? base->live_objs : 0;
+	site->base_live_bytes = base ? base->live_bytes : 0;
+}
+
+static int64_t grown(const struct tm_doc_site *s)
+{
+	return (int64_t)(s->live_bytes - s->base_live_bytes);
+}
+
+static int by_growth(const void *a, const void *b)
+{
+	int64_t x = grown(a), y = grown(b);
+
+	if (x != y)
+		return x < y ? 1 : -1;
+	return strcmp(((const struct tm_doc_site *)a)->id, ((const struct tm_doc_site *)b)->id);
+}
+
+void tm_combine_diff(struct tm_document *doc, const struct tm_document *a)
+{
+	struct index before = index_of(doc, a), after;
+	struct places places;
+	size_t own = doc->sites.count;
+
+	for (size_t i = 0; i < own; i++)
+		set_base(&doc->sites.at[i], find(&before, doc->sites.at[i].id));
+	after = index_of(doc, doc);
+	/* The index points into the list, which moves when sites are added: names first. */
+	unsigned char *gone = tm_document_alloc(doc, before.count + 1);
+	for (size_t i = 0; i < before.count; i++)
+		gone[i] = find(&after, before.at[i]->id) == NULL;
+	add_modules(doc, a, &places);
+	for (size_t i = 0; i < before.count; i++) {
+		if (gone[i])
+			set_base(add_site(doc, a, before.at[i], &places), before.at[i]);
+	}
+	if (doc->sites.count)
+		qsort(doc->sites.at, doc->sites.count, sizeof(*doc->sites.at), by_growth);
+	doc->kind = TM_DOC_DIFF;
+	doc->diff.a = tm_document_text(doc, a->process.ledger);
+	doc->diff.b = doc->process.ledger;
+	doc->diff.a_unix_ns = a->capture.t1_unix_ns;
+	doc->diff.b_unix_ns = doc->capture.t1_unix_ns;
+	doc->diff.base = a->balance;
+}
+
+/* --- merge ------------------------------------------------------------------------------------ */
+
+static void add(uint64_t *sum, uint64_t more)
+{
+	if (more == TM_DOC_UNKNOWN)
+		return;
+	*sum = *sum == TM_DOC_UNKNOWN ? more : *sum + more;
+}
+
+static void add_delta(int64_t *sum, int64_t more)
+{
+	if (more == TM_DOC_UNKNOWN_DELTA)
+		return;
+	*sum = *sum == TM_DOC_UNKNOWN_DELTA ? more : *sum + more;
+}
+
+static void add_figures(struct tm_doc_site *to, const struct tm_doc_site *from)
+{
+	add(&to->alloc_objs, from->alloc_objs);
+	add(&to->alloc_bytes, from->alloc_bytes);
+	add(&to->free_objs, from->free_objs);
+	add(&to->free_bytes, from->free_bytes);
+	add(&to->live_objs, from->live_objs);
+	add(&to->live_bytes, from->live_bytes);
+	add(&to->slot_bytes, from->slot_bytes);
+	add(&to->frag_pinned_bytes, from->frag_pinned_bytes);
+	add(&to->unreachable_objs, from->unreachable_objs);
+	add(&to->unreachable_bytes, from->unreachable_bytes);
+}
+
+static void add_balance(struct tm_doc_balance *to, const struct tm_doc_balance *from)
+{
+	add(&to->rss_bytes, from->rss_bytes);
+	add_delta(&to->live_req, from->live_req);
+	add_delta(&to->internal, from->internal);
+	add_delta(&to->external, from->external);
+	add_delta(&to->cached, from->cached);
+	add_delta(&to->metadata, from->metadata);
+	add_delta(&to->other_anon, from->other_anon);
+	add_delta(&to->file, from->file);
+	add_delta(&to->pinned, from->pinned);
+	add_delta(&to->nonresident, from->nonresident);
+	add_delta(&to->residual, from->residual);
+}
+
+static int by_live(const void *a, const void *b)
+{
+	const struct tm_doc_site *x = a, *y = b;
+
+	if (x->live_bytes != y->live_bytes)
+		return x->live_bytes < y->live_bytes ? 1 : -1;
+	return strcmp(x->id, y->id);
+}
+
+static void add_leaks(struct tm_document *doc, const struct tm_document *more)
+{
+	for (size_t i = 0; i < more->leaks.count; i++) {
+		const struct tm_doc_leak *from = &more->leaks.at[i];
+		struct tm_doc_leak *to = tm_document_add(doc, TM_DOC_LEAKS);
+
+		to->rank = doc->leaks.count;
+		to->site = tm_document_text(doc, from->site);
+		to->class = from->class;
+		to->confidence = from->confidence;
+		to->slope_bytes_per_h = from->slope_bytes_per_h;
+		for (size_t k = 0; k < from->ci95.count; k++)
+			tm_document_push_real(doc, &to->ci95, from->ci95.at[k]);
+		to->p = from->p;
+		to->q = from->q;
+		to->cohort_fill = from->cohort_fill;
+		to->direct = from->direct;
+		to->indirect = from->indirect;
+		to->direct_objs = from->direct_objs;
+		to->indirect_objs = from->indirect_objs;
+		to->live_bytes = from->live_bytes;
+		to->live_objs = from->live_objs;
+		to->hint = tm_document_format(doc, "in process %llu",
+					      (unsigned long long)more->process.pid);
+	}
+	add(&doc->verdict.growing, more->verdict.growing);
+	add(&doc->verdict.unreachable, more->verdict.unreachable);
+	add(&doc->verdict.at_exit, more->verdict.at_exit);
+}
+
+void tm_combine_merge(struct tm_document *doc, const struct tm_document *more)
+{
+	struct index own = index_of(doc, doc);
+	size_t *to = tm_document_alloc(doc, (more->sites.count + 1) * sizeof(*to));
+	struct places places;
+
+	for (size_t i = 0; i < more->sites.count; i++) {
+		const struct tm_doc_site *s = find(&own, more->sites.at[i].id);
+		to[i] = s ? (size_t)(s - doc->sites.at) : SIZE_MAX;
+	}
+	add_modules(doc, more, &places);
+	for (size_t i = 0; i < more->sites.count; i++) {
+		struct tm_doc_site *s = to[i] == SIZE_MAX
+						? add_site(doc, more, &more->sites.at[i], &places)
+						: &doc->sites.at[to[i]];
+		add_figures(s, &more->sites.at[i]);
+	}
+	if (doc->sites.count)
+		qsort(doc->sites.at, doc->sites.count, sizeof(*doc->sites.at), by_live);
+	add_balance(&doc->balance, &more->balance);
+	add_leaks(doc, more);
+	if (more->verdict.outcome == TM_DOC_FOUND)
+		doc->verdict.outcome = TM_DOC_FOUND;
+}
