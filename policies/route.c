@@ -338,6 +338,8 @@ static void obey_rules(struct tm_route *route, struct tm_route_thread *mine,
 	d->rule = (uint16_t)rule_of(route, mine, d->site, request);
 	if (atomic_load_explicit(&r->rule, memory_order_relaxed) != d->rule)
 		atomic_store_explicit(&r->rule, d->rule, memory_order_relaxed);
+	if (d->rule != 0 && atomic_load_explicit(&r->ruled, memory_order_relaxed) != d->rule)
+		atomic_store_explicit(&r->ruled, d->rule, memory_order_relaxed);
 	if (d->rule && tm_rules_actions(route->rules, d->rule)->tier) {
 		d->tier = tm_rules_actions(route->rules, d->rule)->tier;
 		d->authority = TM_AUTHORITY_RULE;

@@ -44,9 +44,10 @@ struct tm_site_record {
 	_Atomic uint32_t born;          /* births; threads hand them over late */
 	_Atomic uint32_t first_epoch;   /* of the first birth */
 	_Atomic uint16_t rule;          /* that decided last; 0: none */
-	uint16_t slot;     /* [reporter] its number in the report + 1; 0: not reported yet */
-	uint8_t size_log2; /* [const] sized records: of their blocks */
-	uint8_t unused[7];
+	uint16_t slot;          /* [reporter] its number in the report + 1; 0: not reported yet */
+	_Atomic uint16_t ruled; /* the last rule that decided anything here; 0: none ever */
+	uint8_t size_log2;      /* [const] sized records: of their blocks */
+	uint8_t unused[5];
 };
 _Static_assert(sizeof(struct tm_site_record) == TM_CACHE_LINE, "one line");
 

@@ -40,11 +40,12 @@ static void write_site(const struct tm_route *route, uint16_t site, struct tm_le
 	const struct tm_site_record *r = &route->sites.record[site];
 	struct tm_route_decision d = tm_route_look(route, site);
 	uint64_t key = atomic_load_explicit(&r->key, memory_order_relaxed);
+	uint16_t ruled = atomic_load_explicit(&r->ruled, memory_order_relaxed);
 
 	to->tier = d.tier;
 	to->authority = authority_of((enum tm_authority)d.authority);
 	to->phase = (uint8_t)tm_phase_now(&route->phase);
-	to->rule = d.rule ? (uint16_t)route->rules->rule[d.rule - 1].line : 0;
+	to->rule = ruled ? (uint16_t)route->rules->rule[ruled - 1].line : 0;
 	to->size_log2 = r->level == TM_SITE_SIZED ? r->size_log2 : 0;
 	to->flags = tm_sites_key_is_large(key) ? TM_LEDGER_DECIDES_LARGE : 0;
 	to->objects = atomic_load_explicit(&r->born, memory_order_relaxed);

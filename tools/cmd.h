@@ -20,6 +20,7 @@ enum tm_exit {
 int tm_cmd_run(int argc, char **argv);
 int tm_cmd_config(int argc, char **argv);
 int tm_cmd_doctor(int argc, char **argv);
+int tm_cmd_explain(int argc, char **argv);
 int tm_cmd_export(int argc, char **argv);
 int tm_cmd_ack(int argc, char **argv);
 int tm_cmd_diff(int argc, char **argv);
@@ -32,6 +33,7 @@ int tm_cmd_frag(int argc, char **argv);
 int tm_cmd_leaks(int argc, char **argv);
 int tm_cmd_report(int argc, char **argv);
 int tm_cmd_replay(int argc, char **argv);
+int tm_cmd_tune(int argc, char **argv);
 
 /* "tiermalloc: ..." and a newline on standard error. */
 void tm_say(const char *format, ...) TM_PRINTF(1, 2);

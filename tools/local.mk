@@ -111,7 +111,11 @@ tiermalloc_SOURCES += %reldir%/symbols_none.c
 endif
 # Policies over traces and ledgers.
 tiermalloc_SOURCES += \
+	%reldir%/cmd_explain.c \
 	%reldir%/cmd_replay.c \
+	%reldir%/cmd_tune.c \
+	%reldir%/decisions.c \
+	%reldir%/decisions.h \
 	%reldir%/replay.c \
 	%reldir%/replay.h \
 	%reldir%/replay_arena.c \

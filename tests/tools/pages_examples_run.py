@@ -32,7 +32,7 @@ def run(name, text, command):
         problems.append(f"{name}: complains\n{text}{done.stderr}")
 
 
-for name in ("tiermalloc.1", "tiermalloc.3", "tiermalloc-tunables.5", "tiermalloc.7", "yi-coder-run.1"):
+for name in ("tiermalloc.1", "tiermalloc.3", "tiermalloc-tunables.5", "tiermalloc-rules.5", "tiermalloc.7", "yi-coder-run.1"):
     with open(f"{SRC}/man/{name}", encoding="utf-8") as f:
         page = f.read()
     for text in blocks(page):

@@ -1,0 +1,47 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# needs: python3
+# explain says who decided where a site's blocks lie; tune writes what was learned as rules that apply.
+fail=0
+tool=$TM_BUILD/tiermalloc
+dir=$(mktemp -d /dev/shm/tm-explain.XXXXXX) || { echo "/dev/shm cannot be written"; exit 77; }
+trap 'rm -rf "$dir"' EXIT
+no() { echo "$1"; fail=1; }
+
+cat >work.py <<'END'
+big = [bytearray(8 << 20) for i in range(4)]
+for i in range(200):
+    scratch = bytearray(700000)
+END
+run() { TIERMALLOC_DIR=$dir TIERMALLOC_TARGET='python*' TIERMALLOC_RULES=$1 LD_PRELOAD=$TM_LIB python3 work.py; }
+
+run 'module=no-such-file -> tier=session; size=8M..9M -> tier=persistent' 2>err
+[ -s err ] && { cat err; no "rules are complained about"; }
+ls "$dir"/*.tm >/dev/null 2>&1 || { echo "no ledger can be kept here"; exit 77; }
+"$tool" explain "$dir" >out || no "explain fails"
+grep -q '^temporary  *learned, rule 2 .* from 256 KiB on$' out || no "the scratch is not temporary"
+grep -q '^line 1 of TIERMALLOC_RULES decided nothing so far$' out || no "line 1 is not told of"
+grep -q '^line 2' out && no "line 2 is told of"
+"$tool" explain --json "$dir" >json || no "explain --json fails"
+python3 -c 'import json; d = json.load(open("json")); assert any(s["authority"] == "learned" for s in d["sites"])' ||
+	no "no site of the report has an authority"
+
+"$tool" tune "$dir"/*.tm -o learned.rules || no "tune fails"
+grep -q '^\(# [a-z ]*: \)*site=.* -> tier=temporary # .* died soon' learned.rules || { cat learned.rules; no "no rule was made"; }
+sed -i 's/^# [a-z ]*: site/site/' learned.rules
+rm -f "$dir"/*
+run learned.rules 2>err
+[ -s err ] && { cat err; no "tuned rules are complained about"; }
+"$tool" explain "$dir" >out2
+grep -q '^temporary  *rule [0-9]* ' out2 || { cat learned.rules out2; no "tuned rules decide nothing"; }
+
+"$tool" explain learned.rules 2>/dev/null
+[ $? = 2 ] || no "a file that is no ledger: status"
+"$tool" tune "$dir"/*.tm 2>/dev/null
+[ $? = 2 ] || no "tune without -o: status"
+"$tool" replay learned.rules 2>/dev/null
+[ $? = 2 ] || no "a file that is no trace: status"
+"$tool" tune "$dir"/*.tm -o /no/such/dir 2>/dev/null
+[ $? = 1 ] || no "tune cannot write: status"
+[ $fail = 0 ] || cat out
+exit $fail

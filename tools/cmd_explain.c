@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* explain: for each call site the tier of its blocks, who decided that, and rules that decided nothing. */
+#include <limits.h>
+#include <stdio.h>
+
+#include "shim/base/fmt.h"
+#include "tools/cmd.h"
+#include "tools/decisions.h"
+#include "tools/select.h"
+
+static void name_authority(const struct tm_ledger_decision *r, char *buf, size_t size)
+{
+	if (r->authority == TM_LEDGER_BY_RULE && r->rule != 0)
+		snprintf(buf, size, "rule %u", r->rule);
+	else if (r->rule != 0) /* of some of the site's requests */
+		snprintf(buf, size, "%s, rule %u", tm_decisions_authority(r->authority), r->rule);
+	else
+		snprintf(buf, size, "%s", tm_decisions_authority(r->authority));
+}
+
+static void name_record(const struct tm_decision *d, char *buf, size_t size)
+{
+	const struct tm_ledger_decision *r = d->record;
+	char bytes[16];
+
+	if (r->size_log2 != 0) {
+		tm_fmt_size(bytes, sizeof(bytes), UINT64_C(1) << (r->size_log2 & 63));
+		snprintf(buf, size, "    from %s to its double", bytes);
+	} else if (r->height != 0) {
+		snprintf(buf, size, "  at stack height %u", r->height * 16u);
+	} else {
+		snprintf(buf, size, "%s%s", d->function,
+			 r->flags & TM_LEDGER_DECIDES_LARGE ? ", from 256 KiB on" : "");
+	}
+}
+
+static void print_record(const struct tm_decision *d)
+{
+	const struct tm_ledger_decision *r = d->record;
+	char live[16], bytes[16], by[32], label[224];
+
+	tm_fmt_bytes(live, sizeof(live), d->live_bytes);
+	tm_fmt_bytes(bytes, sizeof(bytes), d->bytes);
+	/* The account tells sizes apart nowhere, and heights not where there are many. */
+	if (r->size_log2 != 0 || (r->height != 0 && d->bytes == 0)) {
+		snprintf(live, sizeof(live), "-");
+		snprintf(bytes, sizeof(bytes), "-");
+	}
+	name_authority(r, by, sizeof(by));
+	name_record(d, label, sizeof(label));
+	printf("%-11s %-16s %10s %10s %9llu %9u %9u  %s\n",
+	       tm_document_tier_name((enum tm_doc_tier)r->tier), by, live, bytes,
+	       (unsigned long long)r->objects, r->short_lived, r->long_lived, label);
+}
+
+static void print_all(const struct tm_decisions *d, const struct tm_ledger *l, size_t top)
+{
+	const struct tm_decision *last = NULL;
+	size_t sites = 0, shown = 0;
+
+	printf("tiermalloc explain  %s pid %u  %s\n\n", l->header.program, l->header.pid,
+	       tm_ledger_ended(l));
+	printf("%-11s %-16s %10s %10s %9s %9s %9s  %s\n", "tier", "by", "live", "allocated",
+	       "routed", "die soon", "die late", "called from");
+	for (size_t i = 0; i < d->count; i++) {
+		sites += last == NULL || d->at[i].record->site != last->record->site;
+		last = &d->at[i];
+		if (sites > top)
+			continue;
+		print_record(last);
+		shown = sites;
+	}
+	if (d->count == 0)
+		printf("nothing was routed yet: small blocks go by the phase alone\n");
+	if (sites > shown)
+		printf("... and %zu call sites with less, see --top\n", sites - shown);
+	for (size_t i = 0; i < d->unused_count; i++)
+		printf("%sline %u of TIERMALLOC_RULES decided nothing so far\n", i ? "" : "\n",
+		       d->unused_lines[i]);
+	if (d->lost)
+		printf("\n%llu call sites found no room in the ledger's table\n",
+		       (unsigned long long)d->lost);
+}
+
+static int write_json(struct tm_ledger *ledger, const struct tm_select *s)
+{
+	struct tm_document doc;
+	int status = TM_EXIT_TROUBLE;
+
+	tm_document_init(&doc);
+	if (tm_analysis_fill(&doc, ledger, &s->analysis) == 0 &&
+	    tm_document_write_json(&doc, stdout))
+		status = TM_EXIT_CLEAN;
+	tm_document_clear(&doc);
+	return status;
+}
+
+int tm_cmd_explain(int argc, char **argv)
+{
+	struct tm_decisions decisions;
+	struct tm_ledger ledger;
+	struct tm_select s;
+	char path[PATH_MAX];
+	int status;
+
+	tm_select_init(&s, TM_DOC_FULL);
+	status = tm_select_parse(&s, argc, argv);
+	if (status)
+		return status;
+	if (s.target == NULL || s.from_json || s.html)
+		return tm_say_usage("explain needs a process, a ledger or a folder of ledgers");
+	status = tm_select_ledger(s.target, path, sizeof(path));
+	if (status)
+		return status;
+	if (tm_ledger_open(&ledger, path) != 0)
+		return TM_EXIT_USAGE;
+	if (s.json) {
+		status = write_json(&ledger, &s);
+	} else if (tm_decisions_read(&decisions, &ledger, s.analysis.debug_dir) == 0) {
+		print_all(&decisions, &ledger, s.text.top);
+		tm_decisions_free(&decisions);
+	} else {
+		status = TM_EXIT_TROUBLE;
+	}
+	tm_ledger_close(&ledger);
+	return status;
+}

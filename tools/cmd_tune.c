@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tune: what earlier runs learned, as rules: one line a call site, with the evidence behind it. Sites
+ * that runs disagree about, or whose blocks live differently, are comments.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/base/fmt.h"
+#include "tools/cmd.h"
+#include "tools/decisions.h"
+#include "tools/document.h"
+
+/* Less evidence makes no rule. */
+#define OBJECTS_MIN 16u
+/* tm_ledger_decision.phase */
+#define PHASE_LOAD 1u
+#define BYTES_MIN (UINT64_C(1) << 20)
+
+struct entry {
+	char place[128], function[192];
+	uint64_t bytes, objects, shorts, longs;
+	uint8_t tier;
+	bool is_large, is_split, is_disputed;
+	unsigned runs;
+};
+
+struct entries {
+	struct entry *at; /* owned */
+	size_t count, room;
+};
+
+static struct entry *entry_of(struct entries *all, const struct tm_decision *d)
+{
+	bool is_large = d->record->flags & TM_LEDGER_DECIDES_LARGE;
+	struct entry *e;
+
+	for (size_t i = 0; i < all->count; i++) {
+		e = &all->at[i];
+		if (e->is_large == is_large && strcmp(e->place, d->place) == 0)
+			return e;
+	}
+	if (all->count == all->room) {
+		size_t room = all->room * 2 + 64;
+		struct entry *more = realloc(all->at, room * sizeof(*more));
+
+		if (more == NULL)
+			return NULL;
+		all->at = more;
+		all->room = room;
+	}
+	e = &all->at[all->count++];
+	*e = (struct entry){.tier = d->record->tier, .is_large = is_large};
+	memcpy(e->place, d->place, sizeof(e->place));
+	memcpy(e->function, d->function, sizeof(e->function));
+	return e;
+}
+
+/* A rule's own decision, or a guess by phase about blocks that died, teaches nothing. */
+static bool is_evidence(const struct tm_ledger_decision *r)
+{
+	if (r->size_log2 != 0 || r->height != 0)
+		return false;
+	return r->authority == TM_LEDGER_BY_LEARNING ||
+	       (r->authority == TM_LEDGER_BY_PHASE && r->phase == PHASE_LOAD &&
+		r->short_lived + r->long_lived == 0);
+}
+
+static int add_ledger(struct entries *all, const char *path)
+{
+	struct tm_decisions decisions;
+	struct tm_ledger ledger;
+
+	if (tm_ledger_open(&ledger, path) != 0)
+		return TM_EXIT_USAGE;
+	if (tm_decisions_read(&decisions, &ledger, NULL) != 0) {
+		tm_ledger_close(&ledger);
+		return TM_EXIT_TROUBLE;
+	}
+	for (size_t i = 0; i < decisions.count; i++) {
+		const struct tm_decision *d = &decisions.at[i];
+		struct entry *e = is_evidence(d->record) ? entry_of(all, d) : NULL;
+
+		if (e == NULL)
+			continue;
+		e->is_disputed |= e->tier != d->record->tier;
+		e->is_split |= d->split;
+		e->bytes += d->bytes;
+		e->objects += d->record->objects;
+		e->shorts += d->record->short_lived;
+		e->longs += d->record->long_lived;
+		e->runs++;
+	}
+	tm_decisions_free(&decisions);
+	tm_ledger_close(&ledger);
+	return 0;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : 0;
+}
+
+static bool is_enough(const struct entry *e)
+{
+	return e->bytes >= BYTES_MIN || e->objects >= OBJECTS_MIN;
+}
+
+static void write_rules(FILE *out, struct entries *all)
+{
+	qsort(all->at, all->count, sizeof(*all->at), by_bytes);
+	fputs("# Rules for TIERMALLOC_RULES, see tiermalloc-rules(5): what earlier runs learned.\n",
+	      out);
+	for (size_t i = 0; i < all->count; i++) {
+		const struct entry *e = &all->at[i];
+		char bytes[16];
+
+		if (!is_enough(e))
+			continue;
+		tm_fmt_bytes(bytes, sizeof(bytes), e->bytes);
+		if (e->is_disputed || e->is_split)
+			fprintf(out, "# %s: ",
+				e->is_disputed ? "runs disagree" : "blocks live differently");
+		fprintf(out,
+			"site=%s %s -> tier=%s # %s; %s, %llu routed, %llu died soon, %llu late; %u run%s\n",
+			e->place, e->is_large ? "size>=256K" : "size<=262143",
+			tm_document_tier_name((enum tm_doc_tier)e->tier), e->function, bytes,
+			(unsigned long long)e->objects, (unsigned long long)e->shorts,
+			(unsigned long long)e->longs, e->runs, e->runs == 1 ? "" : "s");
+	}
+}
+
+static int write_to(const char *path, struct entries *all)
+{
+	FILE *out = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
+	bool failed;
+
+	if (out == NULL) {
+		tm_say("'%s' cannot be written: %s", path, strerror(errno));
+		return TM_EXIT_TROUBLE;
+	}
+	write_rules(out, all);
+	if (out == stdout)
+		return TM_EXIT_CLEAN;
+	failed = ferror(out) != 0;
+	failed |= fclose(out) != 0;
+	if (failed)
+		tm_say("'%s' cannot be written", path);
+	return failed ? TM_EXIT_TROUBLE : TM_EXIT_CLEAN;
+}
+
+int tm_cmd_tune(int argc, char **argv)
+{
+	struct entries all = {0};
+	const char *path = NULL;
+	int status = 0, ledgers = 0;
+
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "-o") == 0) {
+			if (++i == argc)
+				return tm_say_usage("tune: '-o' needs a file, or -");
+			path = argv[i];
+		} else if (argv[i][0] == '-') {
+			return tm_say_usage("tune does not take '%s'", argv[i]);
+		} else {
+			ledgers++;
+		}
+	}
+	if (path == NULL || ledgers == 0)
+		return tm_say_usage("tune needs ledgers and '-o RULES'");
+	for (int i = 1; i < argc && status == 0; i++) {
+		if (strcmp(argv[i], "-o") == 0)
+			i++;
+		else
+			status = add_ledger(&all, argv[i]);
+	}
+	if (status == 0)
+		status = write_to(path, &all);
+	free(all.at);
+	return status;
+}
