@@ -48,4 +48,4 @@ tm_fake_clean = $(tm_fake_libs) $(tm_fake_obj) tests/cuda/fake/exports-*.map \
 	tests/cuda/libcudart.so.*.map tests/cuda/fakert/*.o
 
 EXTRA_DIST += tests/cuda/README.md $(wildcard $(addprefix $(srcdir)/tests/cuda/,fake/*.[ch] fake/*.def \
-	fakert/*.[ch] fakert/*.def))
+	fakert/*.[ch] fakert/*.def gpu/*.[ch] gpu/*.sh gpu/*.py))

@@ -24,8 +24,11 @@
 #define FAKE_DEVICES 4
 #define FAKE_STACK 32
 
-/* Where addresses come from; fixed, so that two runs give the same ones. */
-#define FAKE_DEVICE_BASE 0x200000000000ull
+/*
+ * Where addresses come from; fixed, so that two runs give the same ones, and away from where programs,
+ * libraries and the memory of tiermalloc lie (22 to 40 TiB).
+ */
+#define FAKE_DEVICE_BASE 0x380000000000ull
 #define FAKE_HOST_BASE 0x300000000000ull
 #define FAKE_OBJECT_BASE 0x100000000000ull
 
