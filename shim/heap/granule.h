@@ -19,8 +19,8 @@
 #define TM_OWNER_NONE ((uintptr_t)0)
 #define TM_OWNER_LARGE ((uintptr_t)2)
 /*
- * A heap's address with these: a span of medium slots; of one slot in each granule, but not the first
- * of the span, whose free takes the longer path as slot 0 of every span does; one with pages that the
+ * A heap's address with these: a span of medium slots; of one slot in each granule, once it was handed
+ * out, but not the first of the span, whose free takes the longer path as slot 0 of every span does; one with pages that the
  * program advised.
  */
 #define TM_OWNER_MEDIUM ((uintptr_t)1)
@@ -33,7 +33,7 @@ struct tm_range;
 struct tm_granule {
 	uintptr_t owner; /* [atomic] who frees into this granule */
 	uint32_t recip;
-	uint16_t list_offset;
+	uint16_t first;   /* slots from here on were handed out; never 0, see tcache_inline.h */
 	uint8_t kind : 4; /* enum tm_span_kind */
 	uint8_t tier : 4; /* enum tm_tier of every block in it, one load from the pointer */
 	uint8_t klass;

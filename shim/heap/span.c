@@ -24,9 +24,28 @@
 
 bool tm_span_keeps_entries = true;
 
-static size_t side_bytes(const struct tm_granule *head)
+static size_t entry_bytes(unsigned klass)
 {
-	return (size_t)head->nslots * (head->kind == TM_SPAN_SMALL ? 3 : 8);
+	return klass < TM_SMALL_CLASSES ? 3 : 8;
+}
+
+/* With one more entry for what is left behind the last slot: nothing lies there, so it says free. */
+static size_t side_bytes(unsigned klass)
+{
+	return (tm_class_shape[klass].slots + (size_t)1) * entry_bytes(klass);
+}
+
+/* A granule of slots that were never handed out is not told from a pointer alone. */
+static void set_first(struct tm_granule *head)
+{
+	uint32_t first = tm_span_first(head);
+
+	for (unsigned i = 0; i < head->granules; i++) {
+		head[i].first = (uint16_t)(first == 0 ? 1 : first);
+		if (head->klass == TM_SOLO_CLASS && i > 0 && i >= first)
+			__atomic_store_n(&head[i].owner, head[i].owner | TM_OWNER_SOLO,
+					 __ATOMIC_RELAXED);
+	}
 }
 
 static void link_span(struct tm_heap *h, struct tm_granule *g)
@@ -68,15 +87,16 @@ static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 	if (!tm_tier_admits(tier, pages << TM_PAGE_SHIFT))
 		return NULL;
 	if (tm_span_keeps_entries) {
-		side = tm_account_side_take((size_t)shape->slots * (kind == TM_SPAN_SMALL ? 3 : 8));
+		side = tm_account_side_take(side_bytes(klass));
 		if (side == NULL)
 			return NULL;
+		__builtin_memset(side + shape->slots * entry_bytes(klass), 0xff,
+				 entry_bytes(klass));
 	}
 	base = tm_extent_take(TM_PART_SPAN, pages, TM_GRANULE_BYTES / TM_PAGE_BYTES);
 	if (base == NULL) {
 		if (side != NULL)
-			tm_account_side_give(side, (size_t)shape->slots *
-							   (kind == TM_SPAN_SMALL ? 3 : 8));
+			tm_account_side_give(side, side_bytes(klass));
 		return NULL;
 	}
 
@@ -87,8 +107,6 @@ static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 		g->recip = shape->recip;
 		g->index = (uint16_t)i;
 		g->charge = shape->charge;
-		g->list_offset =
-			(uint16_t)(offsetof(struct tm_heap, list) + klass * sizeof(void *));
 		g->kind = (unsigned)kind & 0xfu;
 		g->tier = (unsigned)tier & 0xfu;
 		g->klass = (uint8_t)klass;
@@ -103,9 +121,9 @@ static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 		g->parked = NULL;
 		g->owner = (uintptr_t)h;
 		if (kind == TM_SPAN_MEDIUM)
-			g->owner |=
-				klass == TM_SOLO_CLASS && i > 0 ? TM_OWNER_SOLO : TM_OWNER_MEDIUM;
+			g->owner |= TM_OWNER_MEDIUM;
 	}
+	set_first(head);
 	tm_tier_add_span(tier, pages << TM_PAGE_SHIFT);
 	link_span(h, head);
 	if (tm_account_store.span != NULL)
@@ -131,9 +149,9 @@ static void carve(struct tm_heap *h, struct tm_granule *g)
 	char *begin = tm_span_base(g) + (end - n) * slot_bytes;
 	char *p = begin;
 	if (g->side != NULL) {
-		size_t entry_bytes = g->kind == TM_SPAN_SMALL ? 3 : 8;
+		size_t bytes = entry_bytes(g->klass);
 
-		__builtin_memset(g->side + (end - n) * entry_bytes, 0xff, n * entry_bytes);
+		__builtin_memset(g->side + (end - n) * bytes, 0xff, n * bytes);
 	}
 	for (uint32_t i = 0; i < n; i++, p += slot_bytes) {
 		struct tm_slot *slot = (struct tm_slot *)(void *)p;
@@ -142,6 +160,7 @@ static void carve(struct tm_heap *h, struct tm_granule *g)
 		slot->entry = g->side == NULL ? NULL : tm_span_entry(g, end - n + i);
 	}
 	g->carved = (uint16_t)(g->carved + n);
+	set_first(g);
 	if (tm_account_store.span != NULL)
 		tm_account_store.span(g);
 	TM_SIGNAL_FENCE(); /* a fork's child may see either, never the slots without the count */
@@ -256,7 +275,7 @@ void tm_span_release(struct tm_heap *h, struct tm_granule *head)
 {
 	unsigned granules = head->granules;
 	uint8_t *side = head->side;
-	size_t bytes = side_bytes(head);
+	size_t bytes = side_bytes(head->klass);
 	char *base = tm_span_base(head);
 
 	if (tm_account_store.gone != NULL)

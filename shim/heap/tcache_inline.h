@@ -78,12 +78,12 @@ leave:
 enum tm_free_result { TM_FREE_DONE, TM_FREE_OTHER };
 
 /*
- * The slot's entry once it is certain that p is the start of a slot; NULL: take the slow path: a wrong
- * pointer, or the first slot of its span (which makes the slow path look whether memory can be given
- * back, once per span and round, without a counter here).
+ * The slot's entry once it is certain that p is the start of a slot. False: take the slow path: a wrong
+ * pointer, a place that was never handed out, or the first slot of its span (which makes the slow path
+ * look whether memory can be given back, once per span and round, without a counter here).
  */
-TM_INLINE void *tm_tcache_entry_at(const void *p, const struct tm_granule *g,
-				   enum tm_span_kind form)
+TM_INLINE bool tm_tcache_entry(const void *p, const struct tm_granule *g, enum tm_span_kind form,
+			       void **ret_entry)
 {
 	uint64_t index;
 
@@ -92,20 +92,22 @@ TM_INLINE void *tm_tcache_entry_at(const void *p, const struct tm_granule *g,
 		uint64_t product = (uint64_t)(uint16_t)(uintptr_t)p * g->recip;
 
 		if (TM_UNLIKELY((uint32_t)product >= g->recip))
-			return NULL;
+			return false;
 		index = product >> TM_RECIP_SHIFT_SMALL;
 	} else if (form == TM_SPAN_MEDIUM) {
 		uint64_t offset = (uint16_t)(uintptr_t)p + ((uint64_t)g->index << TM_GRANULE_SHIFT);
 
 		index = tm_class_index(offset, g->recip, TM_RECIP_SHIFT_MEDIUM);
 		if (TM_UNLIKELY(index == TM_NO_INDEX))
-			return NULL;
+			return false;
 	} else {
-		return TM_LIKELY((uint16_t)(uintptr_t)p == 0) ? g->side : NULL;
+		*ret_entry = g->side;
+		return TM_LIKELY((uint16_t)(uintptr_t)p == 0);
 	}
-	if (TM_UNLIKELY(index == 0))
-		return NULL;
-	return g->side + (form == TM_SPAN_SMALL ? 3 : 8) * index;
+	if (TM_UNLIKELY((uint16_t)index < g->first))
+		return false;
+	*ret_entry = g->side + (form == TM_SPAN_SMALL ? 3 : 8) * index;
+	return true;
 }
 
 /* And it is in use. Both forms of entries begin with the id. */
@@ -149,8 +151,7 @@ TM_INLINE enum tm_free_result tm_tcache_give(void *p, struct tm_granule *g, enum
 	void *entry = NULL;
 
 	if (count == TM_COUNTED) {
-		entry = tm_tcache_entry_at(p, g, form);
-		if (TM_UNLIKELY(entry == NULL || !tm_tcache_in_use(entry)))
+		if (TM_UNLIKELY(!tm_tcache_entry(p, g, form, &entry) || !tm_tcache_in_use(entry)))
 			return TM_FREE_OTHER;
 	} else if (form != TM_SPAN_SOLO &&
 		   TM_UNLIKELY(((uint16_t)(uintptr_t)p | (form == TM_SPAN_MEDIUM ? g->index : 0)) ==
@@ -183,8 +184,7 @@ TM_INLINE enum tm_free_result tm_tcache_give_remote(void *p, struct tm_granule *
 		return TM_FREE_OTHER;
 	void *entry = NULL;
 	if (count == TM_COUNTED) {
-		entry = tm_tcache_entry_at(p, g, form);
-		if (TM_UNLIKELY(entry == NULL))
+		if (TM_UNLIKELY(!tm_tcache_entry(p, g, form, &entry)))
 			return TM_FREE_OTHER;
 		__builtin_prefetch(entry,
 				   1); /* from its owner's core, once: it is read and written */
