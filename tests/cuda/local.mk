@@ -44,6 +44,8 @@ tests/cuda/libcudart_static.a: $(tm_fakert_src) $(tm_fake_head)
 
 $(filter tests/cuda/%,$(tm_test_progs) $(tm_test_libs)): | $(tm_fake_libs)
 
+tests/cuda/libchain1.so: | tests/cuda/libchain2.so
+
 tm_fake_clean = $(tm_fake_libs) $(tm_fake_obj) tests/cuda/fake/exports-*.map \
 	tests/cuda/libcudart.so.*.map tests/cuda/fakert/*.o
 

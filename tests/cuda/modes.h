@@ -62,7 +62,8 @@ static void modes_one(const char *name, bool bare, const char *sync)
  * Runs the body in every mode of the set. TM_MODE=slab-event: in that one only. Without hooks in
  * the library only the modes without them.
  */
-static int modes_run(int argc, char **argv, void (*body)(const char *mode), int set)
+__attribute__((unused)) static int modes_run(int argc, char **argv, void (*body)(const char *mode),
+					     int set)
 {
 	size_t i;
 	if (argc > 1) {
