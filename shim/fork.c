@@ -58,10 +58,10 @@ static void in_child(void)
 	if (!locked)
 		return;
 	locked = false;
-	if (tm_ledger_is_on()) {
-		tm_ledger_fork_child();
+	bool counted = tm_ledger_is_on();
+	tm_ledger_fork_child(TM_LEDGER_CHILD);
+	if (counted)
 		tm_heap_each(clear_account, NULL);
-	}
 	if (mine != NULL)
 		mine->tid = tm_thread_id();
 	tm_lock_fork_reinit_all();

@@ -1,297 +1,152 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/ledger.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
 
-#include "shim/base/fmt.h"
-#include "shim/base/ledger_format.h"
 #include "shim/base/parse.h"
 #include "shim/boot.h"
 #include "shim/callsite.h"
 #include "shim/epoch.h"
 #include "shim/heap/account.h"
+#include "shim/heap/extent.h"
 #include "shim/heap/heap.h"
-#include "shim/heap/span.h"
-#include "shim/heap/store.h"
+#include "shim/heap/trim.h"
+#include "shim/ledger_areas.h"
+#include "shim/ledger_file.h"
 #include "shim/modules.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
-#include "shim/os/msg.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 #include "shim/samples.h"
 
-/* Granule records are populated in windows of this size. */
-#define WINDOW_BYTES ((size_t)64 << 10)
-/* And tables in smaller ones: most stay short. */
-#define STEP_BYTES ((size_t)16 << 10)
-#define STEPS (TM_LEDGER_TABLES_BYTES / STEP_BYTES)
 /* Of the leak tests. */
 #define WINDOW_MS 60000u
-#define RECORDS_BYTES (TM_LEDGER_GRANULES * sizeof(struct tm_ledger_granule))
-#define WINDOWS (RECORDS_BYTES / WINDOW_BYTES)
-/* Behind the heaps and their rows, which take 2 GiB of addresses. */
-#define RECORDS_DISTANCE ((uintptr_t)3 << 30)
-#define SIDES_DISTANCE ((uintptr_t)4 << 30)
+/* A process that holds less has no ledger unless one was asked for. */
+#define LATE_BYTES ((size_t)4 << 20)
+/* Nor has a forked child that only lives to start another program. */
+#define CHILD_MS 1000u
 
-_Static_assert(sizeof(struct tm_ledger_row) == sizeof(struct tm_row), "rows are written in place");
-_Static_assert(TM_LEDGER_ROWS_STRIDE == TM_HEAP_STRIDE, "rows of a heap fill a stride");
+enum state {
+	STATE_NONE,      /* there will be none */
+	STATE_WATCHING,  /* it begins with the next slow path that finds reason */
+	STATE_BEGINNING, /* somebody is at it */
+	STATE_ON,
+};
 
 static struct {
-	struct tm_lock lock;
-	struct tm_ledger_header *header; /* NULL: no ledger */
-	char path[256];
-	char *records;                     /* address of granule record 0 */
-	uint64_t window[WINDOWS / 64 + 1]; /* [lock] populated */
-	uint64_t step[STEPS / 64];         /* [lock] populated */
-	char *sides;                       /* address of the sides area */
-	size_t sides_used;                 /* [lock] */
-	bool full;                         /* [lock] no more can be had */
-} ledger = {.lock = TM_LOCK_INIT(TM_RANK_LEDGER)};
+	uint32_t state; /* [atomic] enum state */
+	bool asked_for; /* by the user: from the first allocation, and the file stays */
+	bool forked;    /* this process is a child that had none of its own yet */
+	struct tm_ledger_file file;
+	uint32_t old_heaps;                 /* that were there when it began */
+	uint64_t moved[TM_HEAP_LIMIT / 64]; /* [owner of the heap] of these, rows in the file */
+	char *staging;                      /* where their rows in the file are mapped */
+	uintptr_t sides_at;                 /* for the next ledger of this process */
+	uint64_t not_before_ms;
+} ledger;
 
-static bool is_wanted(void)
+/* --- whether ---------------------------------------------------------------------------------- */
+
+static bool is_target(void)
 {
 	const struct tm_options *o = &tm_root.options;
 
-	if (o->dir == NULL || o->ledger == TM_LEDGER_OFF || tm_root.secure)
-		return false;
 	return o->target == NULL ||
 	       tm_parse_glob_list(tm_str_of(o->target), tm_str_of(tm_root.program));
 }
 
-static void say_full(const char *why)
+static bool is_asked_for(void)
 {
-	if (ledger.full)
-		return;
-	ledger.full = true;
-	tm_msg(TM_MSG_WARN, "the ledger '%s' %s: what follows is counted in private memory",
-	       ledger.path, why);
+	return tm_root.options.dir != NULL || tm_root.options.report > TM_REPORT_EXIT;
 }
 
-static int map_rows(uintptr_t at, uint32_t heap_index)
+/*
+ * Unasked, a process is not risked for a ledger: a filter that it was born with may kill for a call
+ * that it does not list. Those of container runtimes answer with an error.
+ */
+static bool may_make_files(void)
 {
-	if (tm_mem_populate_write((void *)at, TM_PAGE_BYTES) != 0) {
-		say_full("has no room");
-		/* The heap's rows alone are private then. */
-		return tm_mem_map_fixed((void *)at, TM_HEAP_STRIDE, PROT_READ | PROT_WRITE);
-	}
-	if (heap_index >= ledger.header->heaps) /* heaps are created under one lock */
-		__atomic_store_n(&ledger.header->heaps, heap_index + 1, __ATOMIC_RELEASE);
-	return 0;
-}
-
-static bool need_rows(uintptr_t rows, size_t bytes)
-{
-	/* Rows are added one by one: only the first byte of a page asks for it. */
-	if (bytes % TM_PAGE_BYTES != 0)
-		return true;
-	return tm_mem_populate_write((void *)(rows + bytes), TM_PAGE_BYTES) == 0;
-}
-
-static void *side_chunk(size_t bytes)
-{
-	char *at = NULL;
-
-	tm_lock_acquire(&ledger.lock);
-	if (!ledger.full && ledger.sides_used + bytes <= TM_LEDGER_SIDES_BYTES) {
-		at = ledger.sides + ledger.sides_used;
-		ledger.sides_used += bytes;
-		if (tm_mem_populate_write(at, bytes) != 0) {
-			at = NULL;
-			say_full("has no room");
-		}
-	}
-	if (at == NULL)
-		__atomic_fetch_add(&ledger.header->private_bytes, bytes, __ATOMIC_RELAXED);
-	tm_lock_release(&ledger.lock);
-	return at;
-}
-
-/* [lock] */
-static bool populate_step(size_t n)
-{
-	if ((ledger.step[n / 64] >> (n % 64) & 1) != 0)
-		return true;
-	if (ledger.full ||
-	    tm_mem_populate_write((char *)ledger.header + n * STEP_BYTES, STEP_BYTES) != 0) {
-		say_full("has no room");
-		return false;
-	}
-	__atomic_fetch_or(&ledger.step[n / 64], UINT64_C(1) << (n % 64), __ATOMIC_RELEASE);
-	return true;
-}
-
-void *tm_ledger_area(uint64_t offset, size_t bytes)
-{
-	char *at = (char *)ledger.header + offset;
-	bool ok = true;
-
-	if (ledger.header == NULL || bytes == 0)
-		return NULL;
-	for (size_t n = offset / STEP_BYTES; ok && n <= (offset + bytes - 1) / STEP_BYTES; n++) {
-		if (__atomic_load_n(&ledger.step[n / 64], __ATOMIC_ACQUIRE) >> (n % 64) & 1)
-			continue;
-		tm_lock_acquire(&ledger.lock);
-		ok = populate_step(n);
-		tm_lock_release(&ledger.lock);
-	}
-	return ok ? at : NULL;
-}
-
-struct tm_ledger_header *tm_ledger_header(void)
-{
-	return ledger.header;
-}
-
-/* The record of a granule, or NULL where it cannot be had. */
-static struct tm_ledger_granule *record_of(const struct tm_granule *head)
-{
-	size_t index = (size_t)(head - tm_zone.granules);
-	size_t first = index * sizeof(struct tm_ledger_granule) / WINDOW_BYTES;
-	size_t last = ((index + 1) * sizeof(struct tm_ledger_granule) - 1) / WINDOW_BYTES;
-	bool ok = true;
-
-	for (size_t w = first; w <= last; w++) {
-		if (__atomic_load_n(&ledger.window[w / 64], __ATOMIC_ACQUIRE) >> (w % 64) & 1)
-			continue;
-		tm_lock_acquire(&ledger.lock);
-		if ((ledger.window[w / 64] >> (w % 64) & 1) == 0) {
-			int rc = ledger.full
-					 ? -ENOSPC
-					 : tm_mem_populate_write(ledger.records + w * WINDOW_BYTES,
-								 WINDOW_BYTES);
-			if (rc == 0)
-				__atomic_fetch_or(&ledger.window[w / 64], UINT64_C(1) << (w % 64),
-						  __ATOMIC_RELEASE);
-			else
-				say_full("has no room");
-		}
-		ok = ok && (ledger.window[w / 64] >> (w % 64) & 1) != 0;
-		tm_lock_release(&ledger.lock);
-	}
-	if (!ok)
-		return NULL;
-	uint64_t seen = __atomic_load_n(&ledger.header->granules, __ATOMIC_RELAXED);
-	while (seen <= index &&
-	       !__atomic_compare_exchange_n(&ledger.header->granules, &seen, index + 1, true,
-					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		;
-	return (struct tm_ledger_granule *)(void *)ledger.records + index;
-}
-
-unsigned tm_ledger_tier(size_t granule)
-{
-	size_t w = granule * sizeof(struct tm_ledger_granule) / WINDOW_BYTES;
-
-	if (ledger.header == NULL ||
-	    (__atomic_load_n(&ledger.window[w / 64], __ATOMIC_ACQUIRE) >> (w % 64) & 1) == 0)
-		return 0;
-	return ((const struct tm_ledger_granule *)(void *)ledger.records)[granule].tier;
-}
-
-static bool in_file(const void *side)
-{
-	return (const char *)side >= ledger.sides &&
-	       (const char *)side < ledger.sides + ledger.sides_used;
-}
-
-static void note_span(const struct tm_granule *head)
-{
-	const struct tm_heap *h = (const struct tm_heap *)(head->owner & ~TM_OWNER_BITS);
-	struct tm_ledger_granule *r;
-
-	if (!in_file(head->side) || (r = record_of(head)) == NULL)
-		return;
-	r->heap = (uint16_t)h->index;
-	r->slot_bytes = (uint32_t)tm_class_bytes(head->klass);
-	r->slots = head->nslots;
-	r->first = (uint16_t)tm_span_first(head);
-	r->at = (uint64_t)((const char *)head->side - ledger.sides);
-	TM_SIGNAL_FENCE();
-	r->kind = head->kind == TM_SPAN_SMALL ? TM_LEDGER_SMALL : TM_LEDGER_MEDIUM;
-}
-
-static void note_gone(const struct tm_granule *head)
-{
-	struct tm_ledger_granule *r = record_of(head);
-
-	if (r != NULL)
-		r->kind = TM_LEDGER_NOTHING;
-}
-
-static void note_block(const struct tm_granule *head)
-{
-	struct tm_ledger_granule *r = record_of(head);
-
-	if (r == NULL)
-		return;
-	r->heap = (uint16_t)(head->large.account >> 24);
-	r->id = (uint16_t)head->large.account;
-	r->epoch8 = (uint8_t)(head->large.account >> 16);
-	r->slot_bytes = (uint32_t)head->large.pages;
-	r->at = head->large.requested;
-	TM_SIGNAL_FENCE();
-	r->kind = TM_LEDGER_BLOCK;
-}
-
-/* Ours, 0700, and a directory; made if it is not there. The descriptor, or -errno. */
-static int open_directory(const char *path)
-{
+	struct tm_proc_status status;
 	struct stat st;
-	int rc = tm_sys_mkdirat(AT_FDCWD, path, 0700);
-	int fd;
 
-	if (rc != 0 && rc != -EEXIST)
-		return rc;
-	fd = tm_sys_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (fd < 0)
-		return fd;
-	rc = tm_sys_fstat(fd, &st);
-	if (rc == 0 && (st.st_uid != (uid_t)tm_syscall6(SYS_geteuid, 0, 0, 0, 0, 0, 0) ||
-			(st.st_mode & 077) != 0))
-		rc = -EPERM;
-	if (rc == 0)
-		return fd;
-	tm_sys_close(fd);
-	return rc;
+	if (tm_proc_status(&status) != 0)
+		return false;
+	return status.seccomp == 0 || tm_sys_fstatat(AT_FDCWD, "/.dockerenv", &st, 0) == 0 ||
+	       tm_sys_fstatat(AT_FDCWD, "/run/.containerenv", &st, 0) == 0;
 }
 
-static int create_file(const char *directory, uint32_t pid, uint64_t start_time)
+/* --- what was there before -------------------------------------------------------------------- */
+
+/* Only this thread has a heap: nobody else writes entries while they move. [heaps lock] */
+static bool is_alone(const struct tm_heap *mine)
 {
-	char name[64];
-	int dir = open_directory(directory);
-	int fd, rc;
+	unsigned others = 0;
 
-	tm_fmt(ledger.path, sizeof(ledger.path), "%s/%u-%llu.tm", directory, pid,
-	       (unsigned long long)start_time);
-	if (dir < 0)
-		return dir;
-	tm_fmt(name, sizeof(name), "%u-%llu.tm", pid, (unsigned long long)start_time);
-	fd = tm_sys_openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd == -EEXIST && tm_sys_unlinkat(dir, name, 0) == 0) /* this process, before its exec */
-		fd = tm_sys_openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-				   0600);
-	tm_sys_close(dir);
-	if (fd < 0)
-		return fd;
-	rc = tm_sys_ftruncate(fd, (long)TM_LEDGER_BYTES);
-	if (rc == 0)
-		return fd;
-	tm_sys_close(fd);
-	return rc;
+	for (const struct tm_heap *h = tm_heap_first(); h != NULL; h = h->next)
+		others += h != mine &&
+			  atomic_load_explicit(&h->state, memory_order_relaxed) == TM_HEAP_OWNED;
+	return others == 0;
 }
 
-/* The kernel's list of mappings. A program with few of them takes little of the file. */
+/*
+ * The rows of a heap whose owner this is, or of an orphan: copied into the file, which then takes
+ * their place. Its sites are to be met anew, so that their stacks get captured.
+ */
+static void move_rows(struct tm_heap *h)
+{
+	char *rows = (char *)tm_heap_rows((uintptr_t)h);
+	char *to = ledger.staging + h->index * TM_HEAP_STRIDE;
+	size_t bytes = (h->rows * sizeof(struct tm_row) + TM_PAGE_BYTES) & ~(TM_PAGE_BYTES - 1);
+
+	ledger.moved[h->index / 64] |= UINT64_C(1) << (h->index % 64);
+	if (!tm_ledger_populate(to, bytes))
+		return;
+	__builtin_memcpy(to, rows, bytes);
+	if (tm_mem_remap(to, TM_HEAP_STRIDE, TM_HEAP_STRIDE, rows) == NULL)
+		return;
+	tm_account_meet_anew(h);
+	tm_ledger_heap_has_rows(h->index);
+}
+
+static bool has_moved(const struct tm_heap *h)
+{
+	return h->index >= ledger.old_heaps ||
+	       (ledger.moved[h->index / 64] >> (h->index % 64) & 1) != 0;
+}
+
+static void move_chunks(int fd, char *const *chunk, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		long p = tm_sys_mmap(NULL, TM_SIDE_CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+				     fd, (long)(TM_LEDGER_SIDES_AT + i * TM_SIDE_CHUNK_BYTES));
+
+		if (tm_sys_is_error(p))
+			return;
+		if (!tm_ledger_populate((void *)p, TM_SIDE_CHUNK_BYTES)) {
+			tm_mem_unmap_raw((void *)p, TM_SIDE_CHUNK_BYTES);
+			return;
+		}
+		__builtin_memcpy((void *)p, chunk[i], TM_SIDE_CHUNK_BYTES);
+		(void)tm_mem_dontdump((void *)p, TM_SIDE_CHUNK_BYTES);
+		if (tm_mem_remap((void *)p, TM_SIDE_CHUNK_BYTES, TM_SIDE_CHUNK_BYTES, chunk[i]) ==
+		    NULL)
+			return;
+		tm_ledger_adopt_chunk(i, chunk[i]);
+	}
+}
+
+/* --- begin ------------------------------------------------------------------------------------ */
+
 static void write_maps(void)
 {
+	struct tm_ledger_header *header = tm_ledger_header();
 	long n = 0;
 
-	for (size_t room = STEP_BYTES; room <= TM_LEDGER_MAPS_BYTES; room *= 2) {
+	for (size_t room = (size_t)16 << 10; room <= TM_LEDGER_MAPS_BYTES; room *= 2) {
 		char *text = tm_ledger_area(TM_LEDGER_MAPS_AT, room);
 
 		if (text == NULL)
@@ -300,114 +155,20 @@ static void write_maps(void)
 		if (n < (long)room - 1)
 			break;
 	}
-	__atomic_store_n(&ledger.header->maps_bytes, n < 0 ? 0 : (uint32_t)n, __ATOMIC_RELEASE);
+	__atomic_store_n(&header->maps_bytes, n < 0 ? 0 : (uint32_t)n, __ATOMIC_RELEASE);
 }
 
-static int map_area(int fd, uintptr_t at, size_t bytes, uint64_t offset)
+static void write_header(void)
 {
-	long p = tm_sys_mmap((void *)at, bytes, PROT_READ | PROT_WRITE,
-			     MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, (long)offset);
+	const struct tm_options *o = &tm_root.options;
+	struct tm_ledger_header *h = tm_ledger_header();
 
-	if (tm_sys_is_error(p))
-		return (int)p;
-	if (p != (long)at) {
-		tm_mem_unmap_raw((void *)p, bytes);
-		return -EEXIST;
-	}
-	(void)tm_mem_dontdump((void *)at, bytes);
-	return 0;
-}
-
-static int map_all(int fd)
-{
-	const uintptr_t base = tm_heap_base();
-	const struct {
-		uintptr_t at;
-		size_t bytes;
-		uint64_t offset;
-	} area[] = {
-		{base + TM_ROWS_OFFSET, TM_ROWS_OFFSET, TM_LEDGER_ROWS_AT},
-		{base + RECORDS_DISTANCE, RECORDS_BYTES, TM_LEDGER_GRANULES_AT},
-		{base + SIDES_DISTANCE, TM_LEDGER_SIDES_BYTES, TM_LEDGER_SIDES_AT},
-	};
-	const size_t header_bytes = TM_LEDGER_TABLES_BYTES;
-	int rc = 0;
-	size_t n = 0;
-
-	for (; rc == 0 && n < TM_ARRAY_LEN(area); n++)
-		rc = map_area(fd, area[n].at, area[n].bytes, area[n].offset);
-	if (rc == 0) {
-		long p = tm_sys_mmap(NULL, header_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-		rc = tm_sys_is_error(p) ? (int)p : tm_mem_populate_write((void *)p, STEP_BYTES);
-		if (rc == 0)
-			ledger.header = (struct tm_ledger_header *)p;
-		n++;
-	}
-	if (rc != 0)
-		while (n-- > 1)
-			tm_mem_unmap_raw((void *)area[n - 1].at, area[n - 1].bytes);
-	return rc;
-}
-
-static void parse_uuid(const char *text, uint64_t *ret_words)
-{
-	unsigned digits = 0;
-
-	for (; *text != '\0' && digits < 32; text++) {
-		unsigned c = (unsigned char)*text;
-
-		if (c == '-')
-			continue;
-		c = c <= '9' ? c - '0' : c - 'a' + 10;
-		ret_words[digits / 16] = ret_words[digits / 16] << 4 | (c & 15);
-		digits++;
-	}
-}
-
-/* Which machine, which container, which program: a process id alone is used again. */
-static void describe_process(struct tm_ledger_header *h)
-{
-	char text[48];
-	struct stat st;
-
-	if (tm_proc_read("/proc/sys/kernel/random/boot_id", text, sizeof(text)) > 0)
-		parse_uuid(text, h->boot_id);
-	if (tm_proc_may_open() && tm_sys_fstatat(AT_FDCWD, "/proc/self/ns/pid", &st, 0) == 0)
-		h->pid_namespace = st.st_ino;
-	h->parent = (uint32_t)tm_syscall6(SYS_getppid, 0, 0, 0, 0, 0, 0);
-	char *command = tm_ledger_area(TM_LEDGER_COMMAND_AT, TM_LEDGER_COMMAND_BYTES);
-	long n = command == NULL
-			 ? 0
-			 : tm_proc_read("/proc/self/cmdline", command, TM_LEDGER_COMMAND_BYTES);
-	h->command_bytes = n < 0 ? 0 : (uint32_t)n;
-	uintptr_t headers = tm_proc_auxv(AT_PHDR) & ~(TM_PAGE_BYTES - 1);
-	h->exe_build_id_bytes = headers == 0 ? 0
-					     : tm_modules_build_id(headers, h->exe_build_id,
-								   sizeof(h->exe_build_id));
-}
-
-static void write_header(uint32_t pid, uint64_t start_time)
-{
-	struct tm_ledger_header *h = ledger.header;
-
-	h->version = TM_LEDGER_VERSION;
-	h->pid = pid;
-	h->start_time = start_time;
-	h->zone_base = tm_zone.base;
-	h->begun_unix_s = tm_clock_wall_s();
-	h->begun_ms = tm_clock_ms();
-	h->page_bytes = TM_PAGE_BYTES;
-	h->begun_unix_ns = tm_clock_wall_ns();
-	h->features = TM_LEDGER_STAYS | TM_LEDGER_HAS_STACKS;
-	if (tm_root.options.ledger >= TM_LEDGER_STACK)
-		h->features |= TM_LEDGER_HAS_SAMPLES;
-	h->heartbeat_ms = h->begun_ms;
-	tm_epoch_begin(tm_root.options.leak_window_ms == TM_OPTION_AUTO
-			       ? WINDOW_MS
-			       : (uint32_t)tm_root.options.leak_window_ms);
-	describe_process(h);
-	tm_fmt(h->program, sizeof(h->program), "%s", tm_root.program);
+	tm_ledger_file_describe(h, &ledger.file);
+	h->forked = ledger.forked;
+	h->features = TM_LEDGER_HAS_STACKS | (ledger.asked_for ? TM_LEDGER_STAYS : 0) |
+		      (o->ledger >= TM_LEDGER_STACK ? TM_LEDGER_HAS_SAMPLES : 0);
+	tm_epoch_begin(o->leak_window_ms == TM_OPTION_AUTO ? WINDOW_MS
+							   : (uint32_t)o->leak_window_ms);
 	write_maps();
 	__atomic_store_n(&h->magic, TM_LEDGER_MAGIC, __ATOMIC_RELEASE);
 }
@@ -415,92 +176,229 @@ static void write_header(uint32_t pid, uint64_t start_time)
 static void pass(const struct tm_heap *h, const struct tm_row *row, size_t bytes,
 		 struct tm_site site)
 {
+	if (TM_UNLIKELY(!has_moved(h)) && h->tls_word == &tm_heap_word)
+		move_rows((struct tm_heap *)(uintptr_t)h);
 	if (tm_root.options.ledger >= TM_LEDGER_STACK)
 		tm_callsite_sample(h, row, bytes, site);
 	tm_samples_pass();
 }
 
-void tm_ledger_init(void)
+/* [trim lock, heaps lock] mine: this thread's heap, held; NULL at boot, when there is none. */
+static int begin_file(struct tm_heap *mine, int fd, struct tm_ledger_start *start)
 {
-	uint32_t pid = (uint32_t)tm_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0);
-	uint64_t start_time;
+	char **chunk;
+	unsigned chunks = tm_account_side_chunks(&chunk);
+	bool alone = is_alone(mine);
+	int rc;
 
-	if (!is_wanted())
-		return;
-	start_time = tm_proc_start_time();
-	int fd = create_file(tm_root.options.dir, pid, start_time);
-	int rc = fd < 0 ? fd : map_all(fd);
-	if (fd >= 0)
-		tm_sys_close(fd);
+	if (chunks > TM_LEDGER_CHUNKS || !alone)
+		chunks = 0;
+	start->heaps = ledger.old_heaps = tm_heap_count();
+	start->chunks = chunks;
+	start->sides_at = ledger.sides_at;
+	__builtin_memset(ledger.moved, 0, sizeof(ledger.moved));
+	ledger.staging = NULL;
+	if (ledger.old_heaps != 0) {
+		long p =
+			tm_sys_mmap(NULL, ledger.old_heaps * TM_HEAP_STRIDE, PROT_READ | PROT_WRITE,
+				    MAP_SHARED | MAP_NORESERVE, fd, (long)TM_LEDGER_ROWS_AT);
+
+		if (tm_sys_is_error(p))
+			return (int)p;
+		ledger.staging = (char *)p;
+		(void)tm_mem_dontdump(ledger.staging, ledger.old_heaps * TM_HEAP_STRIDE);
+	}
+	rc = tm_ledger_map(fd, start);
 	if (rc != 0) {
-		tm_msg(TM_MSG_WARN, "no ledger '%s' (error %d): the account is kept in memory only",
-		       ledger.path, -rc);
-		if (fd >= 0)
-			tm_sys_unlinkat(AT_FDCWD, ledger.path, 0);
+		if (ledger.staging != NULL)
+			tm_mem_unmap_raw(ledger.staging, ledger.old_heaps * TM_HEAP_STRIDE);
+		return rc;
+	}
+	write_header();
+	tm_ledger_hook();
+	if (chunks != 0)
+		move_chunks(fd, chunk, chunks);
+	for (struct tm_heap *h = tm_heap_first(); h != NULL; h = h->next)
+		if (h == mine || alone)
+			move_rows(h);
+	tm_heap_wipe_on_fork(TM_HEAP_WIPE);
+	tm_ledger_publish();
+	__atomic_store_n(&tm_account_store.site, tm_callsite_new, __ATOMIC_RELEASE);
+	__atomic_store_n(&tm_account_store.sample, pass, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static void begin(struct tm_heap *mine)
+{
+	char directory[128];
+	const char *named = tm_root.options.dir;
+	const uint64_t all = UINT64_MAX;
+	uint64_t old = 0;
+	struct tm_ledger_start start = {.path = ledger.file.path,
+					.level = ledger.asked_for ? TM_MSG_WARN : TM_MSG_INFO};
+	int fd, rc;
+
+	if (named == NULL)
+		tm_ledger_file_default(directory, sizeof(directory));
+	/* A handler that frees would write entries that are on the move. */
+	tm_sys_sigprocmask(0 /* SIG_BLOCK */, &all, &old);
+	fd = tm_ledger_file_create(&ledger.file, named != NULL ? named : directory,
+				   named != NULL ? TM_LEDGER_ROOM_ASKED : TM_LEDGER_ROOM_SHARED);
+	rc = fd;
+	if (fd >= 0) {
+		start.limit_bytes = ledger.file.limit_bytes;
+		tm_trim_lock();
+		tm_heap_lock();
+		rc = begin_file(mine, fd, &start);
+		tm_heap_unlock();
+		tm_trim_unlock();
+		tm_sys_close(fd);
+		if (rc != 0)
+			tm_sys_unlinkat(AT_FDCWD, ledger.file.path, 0);
+	}
+	tm_sys_sigprocmask(2 /* SIG_SETMASK */, &old, NULL);
+	if (rc < 0) {
+		tm_msg(start.level, "no ledger '%s' (error %d): the account is kept in memory only",
+		       ledger.file.path, -rc);
+		__atomic_store_n(&tm_account_store.sample, NULL, __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(&ledger.state, rc < 0 ? STATE_NONE : STATE_ON, __ATOMIC_RELEASE);
+}
+
+/* tm_account_store.sample while there is none: is it time? */
+static void watch(const struct tm_heap *h, const struct tm_row *row, size_t bytes,
+		  struct tm_site site)
+{
+	uint32_t expected = STATE_WATCHING;
+
+	(void)row;
+	(void)bytes;
+	(void)site;
+	if (!ledger.asked_for && tm_extent_used_bytes() < LATE_BYTES)
+		return;
+	/* The heap of threads past their end is not this thread's; nor is one in a vfork child. */
+	if (h->tls_word != &tm_heap_word || tm_clock_ms() < ledger.not_before_ms ||
+	    (tm_proc_may_open() && (uint32_t)tm_sys_getpid() != ledger.file.pid))
+		return;
+	if (!__atomic_compare_exchange_n(&ledger.state, &expected, STATE_BEGINNING, false,
+					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return;
+	if (!tm_proc_may_open() || (!ledger.asked_for && !may_make_files())) {
+		__atomic_store_n(&tm_account_store.sample, NULL, __ATOMIC_RELEASE);
+		__atomic_store_n(&ledger.state, STATE_NONE, __ATOMIC_RELEASE);
 		return;
 	}
-	tm_lock_register(&ledger.lock);
-	ledger.records = (char *)(tm_heap_base() + RECORDS_DISTANCE);
-	ledger.sides = (char *)(tm_heap_base() + SIDES_DISTANCE);
-	__atomic_fetch_or(&ledger.step[0], 1, __ATOMIC_RELAXED);
-	write_header(pid, start_time);
+	begin((struct tm_heap *)(uintptr_t)h);
+}
+
+static void start_watching(void)
+{
+	ledger.file.pid = (uint32_t)tm_sys_getpid();
+	ledger.state = STATE_WATCHING;
+	tm_account_store.sample = watch;
+}
+
+void tm_ledger_init(void)
+{
+	if (tm_root.options.ledger == TM_LEDGER_OFF)
+		return;
+	tm_ledger_areas_init();
 	tm_modules_init();
 	tm_samples_init();
-	tm_account_store = (struct tm_account_store){
-		.map_rows = map_rows,
-		.need_rows = need_rows,
-		.side_chunk = side_chunk,
-		.span = note_span,
-		.gone = note_gone,
-		.block = note_block,
-		.site = tm_callsite_new,
-		.sample = pass,
-	};
-	tm_heap_wipe_on_fork(TM_HEAP_WIPE);
+	if (tm_root.secure || !is_target())
+		return;
+	ledger.sides_at = tm_ledger_sides_begin();
+	ledger.asked_for = is_asked_for();
+	if (ledger.asked_for)
+		begin(NULL);
+	else
+		start_watching();
 }
 
 bool tm_ledger_is_on(void)
 {
-	return ledger.header != NULL;
+	return tm_ledger_header() != NULL;
 }
+
+const char *tm_ledger_path(void)
+{
+	return tm_ledger_is_on() ? ledger.file.path : NULL;
+}
+
+/* --- fork and end ----------------------------------------------------------------------------- */
 
 void tm_ledger_fork_prepare(void)
 {
-	if (ledger.header != NULL)
+	if (tm_ledger_is_on())
 		tm_heap_wipe_on_fork(TM_HEAP_KEEP);
 }
 
 void tm_ledger_fork_parent(void)
 {
-	if (ledger.header != NULL)
+	if (tm_ledger_is_on())
 		tm_heap_wipe_on_fork(TM_HEAP_WIPE);
 }
 
-void tm_ledger_fork_child(void)
+static void leave_parents_file(void)
 {
-	struct tm_ledger_header *header = ledger.header;
+	for (uint32_t i = 0; i < ledger.old_heaps; i++) {
+		bool moved = (ledger.moved[i / 64] >> (i % 64) & 1) != 0;
+		uintptr_t rows = tm_heap_base() + TM_ROWS_OFFSET + i * TM_HEAP_STRIDE;
 
-	if (header == NULL)
-		return;
-	/* First of all nothing must point into the parent's file; then nobody is told any more. */
-	tm_mem_map_fixed((void *)(tm_heap_base() + TM_ROWS_OFFSET), TM_ROWS_OFFSET,
-			 PROT_READ | PROT_WRITE);
-	tm_mem_map_fixed(ledger.sides, TM_LEDGER_SIDES_BYTES, PROT_READ | PROT_WRITE);
-	tm_account_store = (struct tm_account_store){0};
-	tm_mem_unmap_raw(ledger.records, RECORDS_BYTES);
-	tm_mem_unmap_raw(header, TM_LEDGER_TABLES_BYTES);
-	ledger.header = NULL;
+		if (moved)
+			tm_mem_map_fixed((void *)rows, TM_HEAP_STRIDE, PROT_READ | PROT_WRITE);
+		else
+			tm_mem_unmap_raw(ledger.staging + i * TM_HEAP_STRIDE, TM_HEAP_STRIDE);
+	}
+	ledger.sides_at = tm_ledger_unmap_in_child();
 	tm_callsite_fork_child();
+	ledger.forked = true;
+}
+
+void tm_ledger_fork_child(enum tm_ledger_child child)
+{
+	bool had = tm_ledger_is_on(), watching = ledger.state == STATE_WATCHING;
+
+	if (had)
+		leave_parents_file();
+	if (!had && !watching)
+		return;
+	tm_account_store = (struct tm_account_store){.sample = NULL};
+	ledger.state = STATE_NONE;
+	/* After a raw fork nothing is known of locks and heaps: it counts in private memory. */
+	if (child == TM_LEDGER_CHILD_RAW)
+		return;
+	ledger.not_before_ms = ledger.asked_for ? 0 : tm_clock_ms() + CHILD_MS;
+	start_watching();
+}
+
+/*
+ * A vfork child that calls exit lives in its parent's memory. Under a filter that the program has set
+ * no call is made that a program of its kind need not list (H68): then the file stays.
+ */
+static bool is_own(void)
+{
+	return tm_ledger_is_on() && tm_ledger_header()->clean_exit == 0 &&
+	       (!tm_proc_may_open() || ledger.file.pid == (uint32_t)tm_sys_getpid());
 }
 
 void tm_ledger_end(void)
 {
-	/* A vfork child that calls exit lives in its parent's memory. */
-	if (ledger.header == NULL || ledger.header->clean_exit != 0 ||
-	    ledger.header->pid != (uint32_t)tm_syscall6(SYS_getpid, 0, 0, 0, 0, 0, 0))
+	if (!is_own())
 		return;
 	write_maps();
 	tm_samples_now();
-	ledger.header->ended_ms = tm_clock_ms();
-	__atomic_store_n(&ledger.header->clean_exit, 1, __ATOMIC_RELEASE);
+	tm_ledger_end_now();
+}
+
+void tm_ledger_end_now(void)
+{
+	struct tm_ledger_header *header = tm_ledger_header();
+
+	if (!is_own())
+		return;
+	header->ended_ms = tm_clock_ms();
+	__atomic_store_n(&header->clean_exit, 1, __ATOMIC_RELEASE);
+	if (!ledger.asked_for && tm_proc_may_open())
+		tm_sys_unlinkat(AT_FDCWD, ledger.file.path, 0);
 }

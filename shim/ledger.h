@@ -2,10 +2,14 @@
 /*
  * ledger: the account in a file that survives the process (base/ledger_format.h).
  *
- * Made at boot where TIERMALLOC_DIR names a directory and TIERMALLOC_TARGET lets the program through:
- * DIR/PID-STARTTIME.tm, 0600. The file is sparse and mapped as a whole (5.4 GiB of address
- * space), so that no descriptor stays open. Every page is populated before it is used: where the file
- * system is full, private memory is used from there on and one line says so; nothing ever faults. A forked child counts on in private memory: it must not write into its parent's file.
+ * Asked for (TIERMALLOC_DIR, or a report made from it), it begins at boot, in DIR or in
+ * /dev/shm/tiermalloc-UID, and stays. Unasked it begins when the process has come to hold more than
+ * 4 MiB, and goes at a clean exit. What was counted before, in private memory, is moved into it: the
+ * entries if only one thread has a heap by then, else their spans stay outside (at most those 4 MiB);
+ * rows of each heap by its owner.
+ *
+ * A forked child must not write into its parent's file: it counts on in private memory until it comes
+ * to a slow path (asked for), or holds more than 4 MiB a second later, and gets its own.
  *
  * Children that no fork handler sees (_Fork, raw clone) find their heaps wiped (MADV_WIPEONFORK), so
  * that they come to a slow path before they write anything shared (thread.c).
@@ -39,9 +43,14 @@ void tm_ledger_fork_prepare(void);
 void tm_ledger_fork_parent(void);
 
 /* In a child: the shared pages are replaced by private ones. */
-void tm_ledger_fork_child(void);
+enum tm_ledger_child { TM_LEDGER_CHILD, TM_LEDGER_CHILD_RAW };
+void tm_ledger_fork_child(enum tm_ledger_child child);
 
-/* The process ends by itself. */
+/* The process ends by itself; the second form is for _exit, where nothing may wait. */
 void tm_ledger_end(void);
+void tm_ledger_end_now(void);
+
+/* The file's name, NULL: there is none. */
+const char *tm_ledger_path(void);
 
 #endif

@@ -44,6 +44,10 @@ libtmcore_a_SOURCES += \
 	%reldir%/routing.h \
 	%reldir%/places.c \
 	%reldir%/places.h \
+	%reldir%/ledger_areas.c \
+	%reldir%/ledger_areas.h \
+	%reldir%/ledger_file.c \
+	%reldir%/ledger_file.h \
 	%reldir%/report.c \
 	%reldir%/report.h \
 	%reldir%/samples.c \

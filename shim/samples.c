@@ -99,7 +99,8 @@ static void write_counters(uint64_t now_ms, const struct memory *memory, uint64_
 		due.limit_known = true;
 		due.limit_bytes = tm_proc_cgroup_limit();
 	}
-	(void)tm_syscall6(SYS_getrusage, RUSAGE_SELF, (long)(uintptr_t)&usage, 0, 0, 0, 0);
+	if (tm_proc_may_open())
+		(void)tm_syscall6(SYS_getrusage, RUSAGE_SELF, (long)(uintptr_t)&usage, 0, 0, 0, 0);
 	tm_meta_stats(&meta_mapped, &meta_used);
 	__atomic_store_n(&c->seq, c->seq | 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);

@@ -8,6 +8,7 @@
  * versions of __libc_start_main (2.2.5 and 2.34), which take the same arguments.
  */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "shim/base/attrs.h"
 #include "shim/boot.h"
@@ -56,6 +57,29 @@ TM_EXPORT void exit(int status)
 	tm_report_main_ended();
 	next(status);
 	__builtin_unreachable();
+}
+
+/* No exit handler sees these; the ledger of a process that ends by itself goes all the same. */
+__attribute__((noreturn)) static void end_now(const char *name, int status)
+{
+	void (*next)(int);
+	uintptr_t address = tm_elf_next(name);
+	if (address == 0)
+		__builtin_trap();
+	TM_ELF_FUNCTION(address, &next);
+	tm_ledger_end_now();
+	next(status);
+	__builtin_unreachable();
+}
+
+TM_EXPORT void _exit(int status)
+{
+	end_now("_exit", status);
+}
+
+TM_EXPORT void _Exit(int status)
+{
+	end_now("_Exit", status);
 }
 
 /*

@@ -136,7 +136,7 @@ static struct tm_thread_heap enter_shared(void)
  */
 static TM_COLD void after_raw_fork(void)
 {
-	tm_ledger_fork_child();
+	tm_ledger_fork_child(TM_LEDGER_CHILD_RAW);
 	tm_heap_forget_all();
 	tm_heap_word = tm_heap_word_none();
 	self.state = THREAD_NEW;

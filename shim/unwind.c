@@ -8,6 +8,7 @@
 #include "shim/base/hash.h"
 #include "shim/elf.h"
 #include "shim/os/maps.h"
+#include "shim/os/proc.h"
 #include "shim/os/sys.h"
 #include "shim/unwind_cfi.h"
 
@@ -32,7 +33,8 @@ bool tm_unwind_readable(uintptr_t address, size_t bytes)
 {
 	uintptr_t first = address & ~(uintptr_t)7, last = (address + bytes - 1) & ~(uintptr_t)7;
 
-	if (address + bytes < address)
+	/* Under a filter of the program's own nothing is asked that it need not list (H68). */
+	if (address + bytes < address || !tm_proc_may_open())
 		return false;
 	for (uintptr_t at = first;; at = (at | (TM_PAGE_BYTES - 1)) + 1) {
 		if (tm_sys_sigprocmask(-1, (const uint64_t *)at, NULL) != -EINVAL)

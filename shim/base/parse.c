@@ -58,6 +58,13 @@ bool tm_str_starts(struct tm_str s, const char *prefix)
 	return true;
 }
 
+bool tm_str_ends(struct tm_str s, const char *suffix)
+{
+	struct tm_str end = tm_str_of(suffix);
+
+	return s.len >= end.len && __builtin_memcmp(s.at + s.len - end.len, suffix, end.len) == 0;
+}
+
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t';

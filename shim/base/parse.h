@@ -24,6 +24,7 @@ bool tm_str_equal(struct tm_str a, struct tm_str b);
 /* ASCII only: the environment is not in the user's locale yet. */
 bool tm_str_is_nocase(struct tm_str s, const char *text);
 bool tm_str_starts(struct tm_str s, const char *prefix);
+bool tm_str_ends(struct tm_str s, const char *suffix);
 /* Without blanks and tabs at both ends. */
 struct tm_str tm_str_trim(struct tm_str s);
 

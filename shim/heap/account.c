@@ -19,7 +19,7 @@
 #define STACK_SPAN ((uintptr_t)16 << 20)
 
 /* Side tables come from chunks of this size; freed ones are reused by exact size. */
-#define SIDE_CHUNK_BYTES ((size_t)256 << 10)
+#define CHUNKS_KNOWN 16u
 #define SIDE_QUANTUM 192u /* 64 slots */
 #define SIDE_BINS 66u     /* up to 12,288 bytes: a span of 16-byte slots */
 
@@ -31,6 +31,8 @@ static struct {
 	char *next, *end;
 	void *bin[SIDE_BINS];
 	size_t mapped_bytes;
+	char *chunk[CHUNKS_KNOWN];
+	unsigned chunks; /* more than CHUNKS_KNOWN: not all are */
 } side = {.lock = TM_LOCK_INIT(TM_RANK_ACCOUNT)};
 
 /* A raw fork's child may find the lock held by a thread that it does not have. */
@@ -166,6 +168,13 @@ void tm_account_heap_clear(struct tm_heap *h)
 	h->rows = 1;
 }
 
+void tm_account_meet_anew(struct tm_heap *h)
+{
+	for (uint64_t i = 0; i <= h->key_mask; i++)
+		h->key_slot[i] = 0;
+	__builtin_memset(h->heights, 0, sizeof(h->heights));
+}
+
 void tm_account_heap_move(struct tm_heap *h, uintptr_t new_stack_top)
 {
 	uint64_t shift = (uint64_t)(new_stack_top - h->stack_top) * TM_KEY_HEIGHT_FACTOR;
@@ -236,6 +245,22 @@ static void *split_larger(size_t bin)
 	return NULL;
 }
 
+/* [side lock] */
+static void note_chunk(char *chunk)
+{
+	if (chunk == NULL || side.chunks > CHUNKS_KNOWN)
+		return;
+	if (side.chunks < CHUNKS_KNOWN)
+		side.chunk[side.chunks] = chunk;
+	side.chunks++;
+}
+
+unsigned tm_account_side_chunks(char ***ret_chunks)
+{
+	*ret_chunks = side.chunk;
+	return side.chunks;
+}
+
 void *tm_account_side_take(size_t bytes)
 {
 	size_t bin = (bytes + SIDE_QUANTUM - 1) / SIDE_QUANTUM;
@@ -251,10 +276,11 @@ void *tm_account_side_take(size_t bytes)
 		char *chunk = NULL;
 
 		if (tm_account_store.side_chunk != NULL)
-			chunk = tm_account_store.side_chunk(SIDE_CHUNK_BYTES);
+			chunk = tm_account_store.side_chunk(TM_SIDE_CHUNK_BYTES);
 		if (chunk == NULL)
-			chunk = tm_mem_map(SIDE_CHUNK_BYTES);
-		p = chunk != NULL ? take_from_chunk(bin, chunk, SIDE_CHUNK_BYTES)
+			chunk = tm_mem_map(TM_SIDE_CHUNK_BYTES);
+		note_chunk(chunk);
+		p = chunk != NULL ? take_from_chunk(bin, chunk, TM_SIDE_CHUNK_BYTES)
 				  : split_larger(bin);
 	}
 	tm_lock_release(&side.lock);

@@ -146,6 +146,15 @@ void tm_account_heap_begin(struct tm_heap *h);
 /* Its rows are gone (a forked child): it starts anew. */
 void tm_account_heap_clear(struct tm_heap *h);
 void tm_account_heap_move(struct tm_heap *h, uintptr_t new_stack_top);
+/* Keys are forgotten, rows are not: each site gets a second row when it comes again. */
+void tm_account_meet_anew(struct tm_heap *h);
+
+/*
+ * Side entries come in chunks of this size; the first 16 are known by address. Returns how many there
+ * are, more than 16 if they are not all known. [one thread has a heap]
+ */
+#define TM_SIDE_CHUNK_BYTES ((size_t)256 << 10)
+unsigned tm_account_side_chunks(char ***ret_chunks);
 
 /*
  * Memory for the side entries of one span (zeroed or old contents, the caller fills it): from the

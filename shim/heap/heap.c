@@ -248,6 +248,11 @@ struct tm_heap *tm_heap_orphan_first(void)
 	return heaps.orphans;
 }
 
+struct tm_heap *tm_heap_first(void)
+{
+	return __atomic_load_n(&heaps.first, __ATOMIC_ACQUIRE);
+}
+
 void tm_heap_each(void (*visit)(struct tm_heap *h, void *arg), void *arg)
 {
 	struct tm_heap *h = __atomic_load_n(&heaps.first, __ATOMIC_ACQUIRE);

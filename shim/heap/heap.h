@@ -169,6 +169,9 @@ uint32_t tm_heap_count(void);
 /* [heaps lock] The first of the orphans (next_orphan). */
 struct tm_heap *tm_heap_orphan_first(void);
 
+/* The newest heap; the others by next. No lock. */
+struct tm_heap *tm_heap_first(void);
+
 /* Walk every heap; the callback runs under the heaps lock. */
 void tm_heap_each(void (*visit)(struct tm_heap *h, void *arg), void *arg);
 

@@ -229,15 +229,17 @@ static const char *stat_after_name(const char *text)
 	return after;
 }
 
-uint64_t tm_proc_start_time(void)
+uint64_t tm_proc_start_time_of(const char *path)
 {
 	char text[1024];
 	const char *after = NULL;
 	struct tm_str rest, item;
 	uint64_t value = 0;
 
-	if (tm_proc_read("/proc/self/stat", text, sizeof(text)) > 0)
+	if (tm_proc_read(path, text, sizeof(text)) > 0)
 		after = stat_after_name(text);
+	if (after == NULL)
+		return 0;
 	rest = tm_str_of(after);
 	/* "after" begins with field 3, the state; the start is field 22. */
 	for (unsigned int number = 3; tm_parse_next(&rest, ' ', &item); number++) {
@@ -245,6 +247,11 @@ uint64_t tm_proc_start_time(void)
 			return value;
 	}
 	return 0;
+}
+
+uint64_t tm_proc_start_time(void)
+{
+	return tm_proc_start_time_of("/proc/self/stat");
 }
 
 char tm_proc_thread_state(int tid)

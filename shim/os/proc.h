@@ -48,6 +48,8 @@ uint64_t tm_proc_cgroup_limit(void);
 
 /* Clock ticks since boot at which the process started: with the pid a name that is never reused. */
 uint64_t tm_proc_start_time(void);
+/* The same of another process, by its /proc/PID/stat; 0: there is none. */
+uint64_t tm_proc_start_time_of(const char *path);
 
 /* State letter of a thread of this process (R S D T t Z ...), 0 when it is gone. */
 char tm_proc_thread_state(int tid);

@@ -7,9 +7,11 @@ cli=$TM_BUILD/tiermalloc
 fail=0
 for mode in idle busy forks; do
 	rm -rf ledgers counts
-	TIERMALLOC_DIR=$PWD/ledgers LD_PRELOAD=$TM_LIB "$TM_TESTS/ledger_subject" counts $mode
+	TIERMALLOC_DIR=$PWD/ledgers LD_PRELOAD=$TM_LIB "$TM_TESTS/ledger_subject" counts $mode &
+	pid=$!
+	wait $pid
 	[ $? = 137 ] || { echo "$mode: not killed"; exit 1; }
-	file=$(ls ledgers/*.tm) || exit 1
+	file=$(ls ledgers/$pid-*.tm) || exit 1 # its children have their own
 	[ "$(stat -c %a ledgers "$file" | tr '\n' ' ')" = "700 600 " ] || { echo "modes"; fail=1; }
 	"$cli" report --json "$file" >report || { echo "$mode: the reader failed"; exit 1; }
 	"$cli" report "$file" | grep -q 'killed (no mark of a clean exit)' || { echo "$mode: not said to be killed"; fail=1; }

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/ledger_areas.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "shim/base/bits.h"
+#include "shim/heap/account.h"
+#include "shim/heap/heap.h"
+#include "shim/heap/span.h"
+#include "shim/heap/store.h"
+#include "shim/ledger.h"
+#include "shim/os/lock.h"
+#include "shim/os/mem.h"
+#include "shim/os/msg.h"
+#include "shim/os/sys.h"
+#include "shim/samples.h"
+
+/* Granule records are populated in windows of this size. */
+#define WINDOW_BYTES ((size_t)64 << 10)
+/* And tables in smaller ones: most stay short. */
+#define STEP_BYTES ((size_t)16 << 10)
+#define STEPS (TM_LEDGER_TABLES_BYTES / STEP_BYTES)
+#define RECORDS_BYTES (TM_LEDGER_GRANULES * sizeof(struct tm_ledger_granule))
+#define WINDOWS (RECORDS_BYTES / WINDOW_BYTES)
+/* Behind the heaps and their rows, which may take 2 GiB of addresses. */
+#define RECORDS_DISTANCE ((uintptr_t)3 << 30)
+#define SIDES_DISTANCE ((uintptr_t)4 << 30)
+/* Addresses are taken step by step, so that VmSize stays near what is used. */
+#define ROWS_STEP (8 * TM_HEAP_STRIDE)
+#define RECORDS_STEP ((size_t)256 << 10)
+#define SIDES_STEP ((size_t)2 << 20)
+
+_Static_assert(sizeof(struct tm_ledger_row) == sizeof(struct tm_row), "rows are written in place");
+_Static_assert(TM_LEDGER_ROWS_STRIDE == TM_HEAP_STRIDE, "rows of a heap fill a stride");
+
+/* A piece of the file that is mapped from its begin on and grows. */
+struct area {
+	uintptr_t at;
+	size_t mapped, limit; /* [lock] */
+	size_t step;
+	bool stuck; /* [lock] it can't grow any more */
+};
+
+static struct {
+	struct tm_lock lock;
+	struct tm_ledger_header *header; /* NULL: no ledger */
+	struct area rows, records, sides;
+	uint64_t window[WINDOWS / 64 + 1]; /* [lock] of records, populated */
+	uint64_t step[STEPS / 64];         /* [lock] of tables, populated */
+	uint64_t sides_offset;             /* of sides.at in the file's area */
+	size_t sides_used;                 /* [lock] bytes from sides.at */
+	char *chunk[TM_LEDGER_CHUNKS];     /* chunks from before, now in the file, by offset */
+	uint64_t bytes, limit;             /* [lock] populated; may be */
+	const char *path;
+	enum tm_msg_level level; /* of what is said */
+	bool full;               /* [lock] no more can be had */
+} ledger = {.lock = TM_LOCK_INIT(TM_RANK_LEDGER)};
+
+/* --- room ------------------------------------------------------------------------------------- */
+
+/* [lock] */
+static void say_full(const char *why)
+{
+	if (ledger.full)
+		return;
+	ledger.full = true;
+	tm_msg(ledger.level, "the ledger '%s' %s: what follows is counted in private memory",
+	       ledger.path, why);
+}
+
+/* [lock] Nothing is ever written that was not populated: a full file system would kill for it. */
+static bool populate(void *at, size_t bytes)
+{
+	if (ledger.full)
+		return false;
+	if (ledger.bytes + bytes > ledger.limit) {
+		say_full("has used its share");
+		return false;
+	}
+	if (tm_mem_populate_write(at, bytes) != 0) {
+		say_full("has no room");
+		return false;
+	}
+	ledger.bytes += bytes;
+	return true;
+}
+
+/* [lock] Map up to this address. */
+static bool reach(struct area *a, uintptr_t end)
+{
+	size_t wanted = (end - a->at + a->step - 1) / a->step * a->step;
+
+	if (end <= a->at + a->mapped)
+		return true;
+	if (a->stuck || wanted > a->limit || tm_mem_extend((void *)a->at, a->mapped, wanted) != 0) {
+		a->stuck = true;
+		return false;
+	}
+	a->mapped = wanted;
+	return true;
+}
+
+static int map_area(struct area *a, int fd, uint64_t offset)
+{
+	long p = tm_sys_mmap((void *)a->at, a->step, PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, (long)offset);
+
+	a->mapped = 0;
+	a->stuck = false;
+	if (tm_sys_is_error(p))
+		return (int)p;
+	if (p != (long)a->at) {
+		tm_mem_unmap_raw((void *)p, a->step);
+		return -EEXIST;
+	}
+	(void)tm_mem_dontdump((void *)a->at, a->step); /* stays so when it grows */
+	a->mapped = a->step;
+	return 0;
+}
+
+static void unmap_area(struct area *a)
+{
+	if (a->mapped != 0)
+		tm_mem_unmap_raw((void *)a->at, a->mapped);
+	a->mapped = 0;
+}
+
+/* --- rows and side entries --------------------------------------------------------------------- */
+
+static int map_rows(uintptr_t at, uint32_t heap_index)
+{
+	int rc = 0;
+
+	tm_lock_acquire(&ledger.lock);
+	if (at < ledger.rows.at || !reach(&ledger.rows, at + TM_HEAP_STRIDE)) {
+		rc = tm_mem_map_at((void *)at, TM_HEAP_STRIDE, PROT_READ | PROT_WRITE);
+	} else if (!populate((void *)at, TM_PAGE_BYTES)) {
+		/* The heap's rows alone are private then. */
+		ledger.rows.stuck = true;
+		rc = tm_mem_map_fixed((void *)at, TM_HEAP_STRIDE, PROT_READ | PROT_WRITE);
+	} else {
+		tm_ledger_heap_has_rows(heap_index);
+	}
+	tm_lock_release(&ledger.lock);
+	return rc;
+}
+
+void tm_ledger_heap_has_rows(uint32_t heap_index)
+{
+	uint64_t seen = __atomic_load_n(&ledger.header->heaps, __ATOMIC_RELAXED);
+
+	while (seen <= heap_index &&
+	       !__atomic_compare_exchange_n(&ledger.header->heaps, &seen, heap_index + 1, true,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+}
+
+static bool need_rows(uintptr_t rows, size_t bytes)
+{
+	bool ok;
+
+	/* Rows are added one by one: only the first byte of a page asks for it. */
+	if (bytes % TM_PAGE_BYTES != 0)
+		return true;
+	tm_lock_acquire(&ledger.lock);
+	ok = tm_mem_populate_write((void *)(rows + bytes), TM_PAGE_BYTES) == 0;
+	ledger.bytes += TM_PAGE_BYTES;
+	tm_lock_release(&ledger.lock);
+	return ok;
+}
+
+static void *side_chunk(size_t bytes)
+{
+	char *at = NULL;
+
+	tm_lock_acquire(&ledger.lock);
+	if (!ledger.full && reach(&ledger.sides, ledger.sides.at + ledger.sides_used + bytes)) {
+		at = (char *)ledger.sides.at + ledger.sides_used;
+		ledger.sides_used += bytes;
+		if (!populate(at, bytes))
+			at = NULL;
+	}
+	if (at == NULL)
+		__atomic_fetch_add(&ledger.header->private_bytes, bytes, __ATOMIC_RELAXED);
+	tm_lock_release(&ledger.lock);
+	return at;
+}
+
+bool tm_ledger_populate(void *at, size_t bytes)
+{
+	bool ok;
+
+	tm_lock_acquire(&ledger.lock);
+	ok = populate(at, bytes);
+	tm_lock_release(&ledger.lock);
+	return ok;
+}
+
+/* Where these entries lie in the area of sides. False: not in the file. */
+static bool side_offset(const void *side, uint64_t *ret_offset)
+{
+	uintptr_t at = (uintptr_t)side;
+
+	if (at >= ledger.sides.at && at < ledger.sides.at + ledger.sides_used) {
+		*ret_offset = ledger.sides_offset + (at - ledger.sides.at);
+		return true;
+	}
+	for (unsigned i = 0; i < TM_LEDGER_CHUNKS; i++) {
+		uintptr_t chunk = (uintptr_t)ledger.chunk[i];
+
+		if (chunk != 0 && at >= chunk && at < chunk + TM_SIDE_CHUNK_BYTES) {
+			*ret_offset = i * TM_SIDE_CHUNK_BYTES + (at - chunk);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* --- tables ----------------------------------------------------------------------------------- */
+
+/* [lock] */
+static bool populate_step(size_t n)
+{
+	if ((ledger.step[n / 64] >> (n % 64) & 1) != 0)
+		return true;
+	if (!populate((char *)ledger.header + n * STEP_BYTES, STEP_BYTES))
+		return false;
+	__atomic_fetch_or(&ledger.step[n / 64], UINT64_C(1) << (n % 64), __ATOMIC_RELEASE);
+	return true;
+}
+
+void *tm_ledger_area(uint64_t offset, size_t bytes)
+{
+	char *at = (char *)ledger.header + offset;
+	bool ok = true;
+
+	if (ledger.header == NULL || bytes == 0)
+		return NULL;
+	for (size_t n = offset / STEP_BYTES; ok && n <= (offset + bytes - 1) / STEP_BYTES; n++) {
+		if (__atomic_load_n(&ledger.step[n / 64], __ATOMIC_ACQUIRE) >> (n % 64) & 1)
+			continue;
+		tm_lock_acquire(&ledger.lock);
+		ok = populate_step(n);
+		tm_lock_release(&ledger.lock);
+	}
+	return ok ? at : NULL;
+}
+
+struct tm_ledger_header *tm_ledger_header(void)
+{
+	return ledger.header;
+}
+
+/* --- granules --------------------------------------------------------------------------------- */
+
+/* [lock] */
+static bool populate_window(size_t w)
+{
+	char *at = (char *)ledger.records.at + w * WINDOW_BYTES;
+
+	if ((ledger.window[w / 64] >> (w % 64) & 1) != 0)
+		return true;
+	if (!reach(&ledger.records, (uintptr_t)at + WINDOW_BYTES) || !populate(at, WINDOW_BYTES))
+		return false;
+	__atomic_fetch_or(&ledger.window[w / 64], UINT64_C(1) << (w % 64), __ATOMIC_RELEASE);
+	return true;
+}
+
+/* The record of a granule, or NULL where it cannot be had. */
+static struct tm_ledger_granule *record_of(const struct tm_granule *head)
+{
+	size_t index = (size_t)(head - tm_zone.granules);
+	size_t first = index * sizeof(struct tm_ledger_granule) / WINDOW_BYTES;
+	size_t last = ((index + 1) * sizeof(struct tm_ledger_granule) - 1) / WINDOW_BYTES;
+	bool ok = true;
+
+	if (ledger.header == NULL)
+		return NULL;
+	for (size_t w = first; ok && w <= last; w++) {
+		if (__atomic_load_n(&ledger.window[w / 64], __ATOMIC_ACQUIRE) >> (w % 64) & 1)
+			continue;
+		tm_lock_acquire(&ledger.lock);
+		ok = populate_window(w);
+		tm_lock_release(&ledger.lock);
+	}
+	if (!ok)
+		return NULL;
+	uint64_t seen = __atomic_load_n(&ledger.header->granules, __ATOMIC_RELAXED);
+	while (seen <= index &&
+	       !__atomic_compare_exchange_n(&ledger.header->granules, &seen, index + 1, true,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+	return (struct tm_ledger_granule *)ledger.records.at + index;
+}
+
+unsigned tm_ledger_tier(size_t granule)
+{
+	size_t w = granule * sizeof(struct tm_ledger_granule) / WINDOW_BYTES;
+
+	if (ledger.header == NULL ||
+	    (__atomic_load_n(&ledger.window[w / 64], __ATOMIC_ACQUIRE) >> (w % 64) & 1) == 0)
+		return 0;
+	return ((const struct tm_ledger_granule *)ledger.records.at)[granule].tier;
+}
+
+static void note_span(const struct tm_granule *head)
+{
+	const struct tm_heap *h = (const struct tm_heap *)(head->owner & ~TM_OWNER_BITS);
+	struct tm_ledger_granule *r;
+	uint64_t offset;
+
+	if (!side_offset(head->side, &offset) || (r = record_of(head)) == NULL)
+		return;
+	r->heap = (uint16_t)h->index;
+	r->slot_bytes = (uint32_t)tm_class_bytes(head->klass);
+	r->slots = head->nslots;
+	r->first = (uint16_t)tm_span_first(head);
+	r->at = offset;
+	TM_SIGNAL_FENCE();
+	r->kind = head->kind == TM_SPAN_SMALL ? TM_LEDGER_SMALL : TM_LEDGER_MEDIUM;
+}
+
+static void note_gone(const struct tm_granule *head)
+{
+	struct tm_ledger_granule *r = record_of(head);
+
+	if (r != NULL)
+		r->kind = TM_LEDGER_NOTHING;
+}
+
+static void note_block(const struct tm_granule *head)
+{
+	struct tm_ledger_granule *r = record_of(head);
+
+	if (r == NULL)
+		return;
+	r->heap = (uint16_t)(head->large.account >> 24);
+	r->id = (uint16_t)head->large.account;
+	r->epoch8 = (uint8_t)(head->large.account >> 16);
+	r->slot_bytes = (uint32_t)head->large.pages;
+	r->at = head->large.requested;
+	TM_SIGNAL_FENCE();
+	r->kind = TM_LEDGER_BLOCK;
+}
+
+void tm_ledger_publish(void)
+{
+	struct tm_ledger_header *header = ledger.header;
+	size_t granules = tm_zone.len >> TM_GRANULE_SHIFT;
+	uint64_t offset;
+
+	for (size_t i = 0; i < granules; i++) {
+		struct tm_granule *g = &tm_zone.granules[i];
+		uintptr_t owner = tm_granule_owner(g);
+
+		if (owner == TM_OWNER_LARGE) {
+			note_block(g);
+			/* It may have been freed before its free could tell us. */
+			__atomic_thread_fence(__ATOMIC_SEQ_CST);
+			if (tm_granule_owner(g) != TM_OWNER_LARGE)
+				note_gone(g);
+		} else if (owner != TM_OWNER_NONE && g->head == i + 1) {
+			note_span(g);
+			if (!side_offset(g->side, &offset))
+				header->before_span_bytes += (uint64_t)g->granules
+							     << TM_GRANULE_SHIFT;
+		}
+	}
+}
+
+/* --- begin and end ---------------------------------------------------------------------------- */
+
+int tm_ledger_map(int fd, const struct tm_ledger_start *start)
+{
+	uintptr_t base = tm_heap_base();
+	long p;
+	int rc;
+
+	__builtin_memset(ledger.window, 0, sizeof(ledger.window));
+	__builtin_memset(ledger.step, 0, sizeof(ledger.step));
+	__builtin_memset(ledger.chunk, 0, sizeof(ledger.chunk));
+	ledger.path = start->path;
+	ledger.limit = start->limit_bytes;
+	ledger.level = start->level;
+	ledger.bytes = 0;
+	ledger.full = false;
+	ledger.sides_used = 0;
+	ledger.sides_offset = start->chunks * TM_SIDE_CHUNK_BYTES;
+	ledger.rows = (struct area){.at = base + TM_ROWS_OFFSET + start->heaps * TM_HEAP_STRIDE,
+				    .limit = TM_ROWS_OFFSET - start->heaps * TM_HEAP_STRIDE,
+				    .step = ROWS_STEP};
+	ledger.records = (struct area){
+		.at = base + RECORDS_DISTANCE, .limit = RECORDS_BYTES, .step = RECORDS_STEP};
+	ledger.sides = (struct area){.at = start->sides_at,
+				     .limit = base + SIDES_DISTANCE + TM_LEDGER_SIDES_BYTES -
+					      start->sides_at - ledger.sides_offset,
+				     .step = SIDES_STEP};
+	rc = map_area(&ledger.rows, fd, TM_LEDGER_ROWS_AT + start->heaps * TM_HEAP_STRIDE);
+	if (rc == 0)
+		rc = map_area(&ledger.records, fd, TM_LEDGER_GRANULES_AT);
+	if (rc == 0)
+		rc = map_area(&ledger.sides, fd, TM_LEDGER_SIDES_AT + ledger.sides_offset);
+	if (rc == 0) {
+		p = tm_sys_mmap(NULL, TM_LEDGER_TABLES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+				fd, 0);
+		rc = tm_sys_is_error(p) ? (int)p : tm_mem_populate_write((void *)p, STEP_BYTES);
+		if (rc == 0) {
+			(void)tm_mem_dontdump((void *)p, TM_LEDGER_TABLES_BYTES);
+			ledger.step[0] = 1;
+			__atomic_store_n(&ledger.header, (struct tm_ledger_header *)p,
+					 __ATOMIC_RELEASE);
+			return 0;
+		}
+		if (!tm_sys_is_error(p))
+			tm_mem_unmap_raw((void *)p, TM_LEDGER_TABLES_BYTES);
+	}
+	unmap_area(&ledger.rows);
+	unmap_area(&ledger.records);
+	unmap_area(&ledger.sides);
+	return rc;
+}
+
+uintptr_t tm_ledger_sides_begin(void)
+{
+	return tm_heap_base() + SIDES_DISTANCE;
+}
+
+void tm_ledger_adopt_chunk(unsigned index, char *chunk)
+{
+	ledger.chunk[index] = chunk;
+}
+
+/* One by one, since other threads may look: what they read first must be able to do its work. */
+void tm_ledger_hook(void)
+{
+	struct tm_account_store *s = &tm_account_store;
+
+	__atomic_store_n(&s->map_rows, map_rows, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->need_rows, need_rows, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->side_chunk, side_chunk, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->gone, note_gone, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->span, note_span, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->block, note_block, __ATOMIC_RELEASE);
+}
+
+static void make_private(void *at, size_t bytes)
+{
+	if (bytes != 0)
+		tm_mem_map_fixed(at, bytes, PROT_READ | PROT_WRITE);
+}
+
+uintptr_t tm_ledger_unmap_in_child(void)
+{
+	uintptr_t rows_end = tm_heap_base() + TM_ROWS_OFFSET + tm_heap_count() * TM_HEAP_STRIDE;
+	size_t used = rows_end > ledger.rows.at ? rows_end - ledger.rows.at : 0;
+	uintptr_t sides_end = ledger.sides.at + ledger.sides.mapped;
+
+	/* First of all nothing must point into the parent's file; then nobody is told any more. */
+	used = tm_bits_min(used, ledger.rows.mapped);
+	make_private((void *)ledger.rows.at, used);
+	if (ledger.rows.mapped > used)
+		tm_mem_unmap_raw((void *)(ledger.rows.at + used), ledger.rows.mapped - used);
+	make_private((void *)ledger.sides.at, ledger.sides.mapped);
+	for (unsigned i = 0; i < TM_LEDGER_CHUNKS; i++)
+		if (ledger.chunk[i] != NULL)
+			make_private(ledger.chunk[i], TM_SIDE_CHUNK_BYTES);
+	unmap_area(&ledger.records);
+	tm_mem_unmap_raw(ledger.header, TM_LEDGER_TABLES_BYTES);
+	ledger.header = NULL;
+	return sides_end;
+}
+
+void tm_ledger_areas_init(void)
+{
+	tm_lock_register(&ledger.lock);
+}

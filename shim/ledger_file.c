@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/ledger_file.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/vfs.h>
+
+#include "shim/base/fmt.h"
+#include "shim/base/parse.h"
+#include "shim/boot.h"
+#include "shim/heap/zone.h"
+#include "shim/ledger.h"
+#include "shim/modules.h"
+#include "shim/os/clock.h"
+#include "shim/os/proc.h"
+#include "shim/os/sys.h"
+
+#define ALL_BYTES_MAX ((uint64_t)256 << 20)
+#define FS_SHARE 4u
+/* With less than this, one is not worth it. */
+#define OWN_BYTES_MIN ((uint64_t)2 << 20)
+/* Ledgers of the dead removed in one go. */
+#define REMOVED_MAX 64u
+
+/* --- the directory ---------------------------------------------------------------------------- */
+
+void tm_ledger_file_default(char *directory, size_t size)
+{
+	tm_fmt(directory, size, "/dev/shm/tiermalloc-%u", (unsigned)tm_sys_geteuid());
+}
+
+/* Ours, 0700, and a directory; made if it is not there. The descriptor, or -errno. */
+static int open_directory(const char *path)
+{
+	struct stat st;
+	int rc = tm_sys_mkdirat(AT_FDCWD, path, 0700);
+	int fd;
+
+	if (rc != 0 && rc != -EEXIST)
+		return rc;
+	fd = tm_sys_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (fd < 0)
+		return fd;
+	rc = tm_sys_fstat(fd, &st);
+	if (rc == 0 && (st.st_uid != (uid_t)tm_sys_geteuid() || (st.st_mode & 077) != 0))
+		rc = -EPERM;
+	if (rc == 0)
+		return fd;
+	tm_sys_close(fd);
+	return rc;
+}
+
+struct entry {
+	uint64_t inode;
+	int64_t offset;
+	uint16_t bytes;
+	uint8_t type;
+	char name[];
+};
+
+struct survey {
+	uint64_t bytes;   /* of all ledgers */
+	char oldest[64];  /* of the dead; empty: there is none */
+	int64_t oldest_s; /* when it was written last */
+	uint64_t oldest_bytes;
+};
+
+/* "PID-STARTTIME.tm" */
+static bool parse_name(const char *name, uint64_t *ret_pid, uint64_t *ret_start)
+{
+	struct tm_str s = tm_str_of(name);
+	size_t dash = 0;
+
+	while (dash < s.len && name[dash] != '-')
+		dash++;
+	if (s.len < dash + 5 || !tm_str_ends(s, ".tm"))
+		return false;
+	return tm_parse_u64((struct tm_str){name, dash}, ret_pid) == 0 &&
+	       tm_parse_u64((struct tm_str){name + dash + 1, s.len - dash - 4}, ret_start) == 0;
+}
+
+/* Process ids of another container say nothing here. */
+static bool is_dead(int dir, const char *name, uint64_t namespace)
+{
+	union {
+		struct tm_ledger_header header;
+		char page[512];
+	} start;
+	uint64_t pid, start_time, now;
+	char path[48];
+	int fd;
+
+	if (!parse_name(name, &pid, &start_time) || pid > INT32_MAX)
+		return false;
+	fd = tm_sys_openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	long n = tm_sys_pread(fd, &start, sizeof(start), 0);
+	tm_sys_close(fd);
+	if (n != (long)sizeof(start) || start.header.magic != TM_LEDGER_MAGIC ||
+	    start.header.pid_namespace != namespace)
+		return false;
+	tm_fmt(path, sizeof(path), "/proc/%u/stat", (unsigned)pid);
+	now = tm_proc_start_time_of(path);
+	return now != start_time;
+}
+
+static void look_at(int dir, const char *name, uint64_t namespace, struct survey *s)
+{
+	struct stat st;
+	uint64_t bytes;
+
+	if (!tm_str_ends(tm_str_of(name), ".tm") ||
+	    tm_sys_fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
+		return;
+	bytes = (uint64_t)st.st_blocks * 512;
+	s->bytes += bytes;
+	if ((s->oldest[0] != '\0' && st.st_mtim.tv_sec >= s->oldest_s) ||
+	    tm_str_of(name).len >= sizeof(s->oldest) || !is_dead(dir, name, namespace))
+		return;
+	s->oldest_s = st.st_mtim.tv_sec;
+	s->oldest_bytes = bytes;
+	tm_fmt(s->oldest, sizeof(s->oldest), "%s", name);
+}
+
+static void survey(int dir, uint64_t namespace, struct survey *s)
+{
+	TM_ALIGNED(8) char buf[2048];
+	long n;
+
+	*s = (struct survey){.bytes = 0};
+	tm_sys_lseek(dir, 0, 0);
+	while ((n = tm_syscall6(SYS_getdents64, dir, (long)(uintptr_t)buf, sizeof(buf), 0, 0, 0)) >
+	       0) {
+		for (long at = 0; at < n;) {
+			const struct entry *e = (const struct entry *)(const void *)(buf + at);
+
+			look_at(dir, e->name, namespace, s);
+			at += e->bytes;
+		}
+	}
+}
+
+static uint64_t pid_namespace(void)
+{
+	struct stat st;
+
+	return tm_sys_fstatat(AT_FDCWD, "/proc/self/ns/pid", &st, 0) == 0 ? st.st_ino : 0;
+}
+
+/* What a new ledger may occupy. */
+static uint64_t make_room(int dir, enum tm_ledger_room room)
+{
+	struct statfs fs;
+	uint64_t limit = UINT64_MAX, namespace = pid_namespace();
+	struct survey s;
+
+	if (tm_syscall6(SYS_fstatfs, dir, (long)(uintptr_t)&fs, 0, 0, 0, 0) == 0 &&
+	    fs.f_blocks != 0)
+		limit = (uint64_t)fs.f_blocks * (uint64_t)fs.f_bsize / FS_SHARE;
+	if (room == TM_LEDGER_ROOM_ASKED)
+		return limit;
+	if (limit > ALL_BYTES_MAX)
+		limit = ALL_BYTES_MAX;
+	survey(dir, namespace, &s);
+	for (unsigned n = 0; n < REMOVED_MAX && s.bytes + OWN_BYTES_MIN > limit; n++) {
+		if (s.oldest[0] == '\0' || tm_sys_unlinkat(dir, s.oldest, 0) != 0)
+			break;
+		survey(dir, namespace, &s);
+	}
+	return s.bytes + OWN_BYTES_MIN > limit ? 0 : limit - s.bytes;
+}
+
+/* --- the file --------------------------------------------------------------------------------- */
+
+/* A longer file than the process may write is not an error but a signal that ends it. */
+static bool may_be_long(void)
+{
+	struct rlimit limit;
+
+	return tm_syscall6(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)(uintptr_t)&limit, 0, 0) == 0 &&
+	       limit.rlim_cur >= TM_LEDGER_BYTES;
+}
+
+static int create_in(int dir, const char *name)
+{
+	const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	int fd = tm_sys_openat(dir, name, flags, 0600);
+
+	if (fd == -EEXIST && tm_sys_unlinkat(dir, name, 0) == 0) /* this process, before its exec */
+		fd = tm_sys_openat(dir, name, flags, 0600);
+	if (fd < 0)
+		return fd;
+	int rc = tm_sys_ftruncate(fd, (long)TM_LEDGER_BYTES);
+	if (rc == 0)
+		return fd;
+	tm_sys_close(fd);
+	tm_sys_unlinkat(dir, name, 0);
+	return rc;
+}
+
+int tm_ledger_file_create(struct tm_ledger_file *f, const char *directory, enum tm_ledger_room room)
+{
+	char name[64];
+	int dir, fd;
+
+	f->pid = (uint32_t)tm_sys_getpid();
+	f->start_time = tm_proc_start_time();
+	tm_fmt(name, sizeof(name), "%u-%llu.tm", f->pid, (unsigned long long)f->start_time);
+	tm_fmt(f->path, sizeof(f->path), "%s/%s", directory, name);
+	if (!may_be_long())
+		return -EFBIG;
+	dir = open_directory(directory);
+	if (dir < 0)
+		return dir;
+	f->limit_bytes = make_room(dir, room);
+	fd = f->limit_bytes < OWN_BYTES_MIN && room == TM_LEDGER_ROOM_SHARED ? -ENOSPC
+									     : create_in(dir, name);
+	tm_sys_close(dir);
+	return fd;
+}
+
+/* --- who it is -------------------------------------------------------------------------------- */
+
+static void parse_uuid(const char *text, uint64_t *ret_words)
+{
+	unsigned digits = 0;
+
+	for (; *text != '\0' && digits < 32; text++) {
+		unsigned c = (unsigned char)*text;
+
+		if (c == '-')
+			continue;
+		c = c <= '9' ? c - '0' : c - 'a' + 10;
+		ret_words[digits / 16] = ret_words[digits / 16] << 4 | (c & 15);
+		digits++;
+	}
+}
+
+/* Which machine, which container, which program: a process id alone is used again. */
+void tm_ledger_file_describe(struct tm_ledger_header *h, const struct tm_ledger_file *file)
+{
+	char text[48];
+
+	h->version = TM_LEDGER_VERSION;
+	h->pid = file->pid;
+	h->start_time = file->start_time;
+	h->zone_base = tm_zone.base;
+	h->page_bytes = TM_PAGE_BYTES;
+	h->begun_unix_s = tm_clock_wall_s();
+	h->begun_unix_ns = tm_clock_wall_ns();
+	h->begun_ms = tm_clock_ms();
+	h->heartbeat_ms = h->begun_ms;
+	tm_fmt(h->program, sizeof(h->program), "%s", tm_root.program);
+	if (tm_proc_read("/proc/sys/kernel/random/boot_id", text, sizeof(text)) > 0)
+		parse_uuid(text, h->boot_id);
+	if (tm_proc_may_open())
+		h->pid_namespace = pid_namespace();
+	h->parent = (uint32_t)tm_syscall6(SYS_getppid, 0, 0, 0, 0, 0, 0);
+	tm_fmt(text, sizeof(text), "/proc/%u/stat", h->parent);
+	h->parent_start_time = tm_proc_start_time_of(text);
+	char *command = tm_ledger_area(TM_LEDGER_COMMAND_AT, TM_LEDGER_COMMAND_BYTES);
+	long n = command == NULL
+			 ? 0
+			 : tm_proc_read("/proc/self/cmdline", command, TM_LEDGER_COMMAND_BYTES);
+	h->command_bytes = n < 0 ? 0 : (uint32_t)n;
+	uintptr_t headers = tm_proc_auxv(AT_PHDR) & ~(TM_PAGE_BYTES - 1);
+	h->exe_build_id_bytes = headers == 0 ? 0
+					     : tm_modules_build_id(headers, h->exe_build_id,
+								   sizeof(h->exe_build_id));
+}
