@@ -5,6 +5,7 @@
 
 #include "cuda_hooks/driver.h"
 #include "cuda_hooks/hooks.h"
+#include "shim/os/clock.h"
 
 #define FREES_AN_EVENT 64u
 #define MS_AN_EVENT 1u
@@ -104,8 +105,17 @@ static bool has_context_events(void)
 	       tm_driver.cuEventQuery != NULL;
 }
 
+void tm_context_heard(struct tm_context *c, tm_cu_result rc)
+{
+	bool capture = rc >= TM_CU_CAPTURE_FIRST && rc <= TM_CU_CAPTURE_LAST;
+	if (rc != TM_CU_SUCCESS && rc != TM_CU_NOT_READY && rc != TM_CU_NOT_SUPPORTED && !capture &&
+	    rc != TM_CU_INVALID_VALUE && rc != TM_CU_OUT_OF_MEMORY)
+		c->broken = rc;
+}
+
 bool tm_context_record(struct tm_context *c)
 {
+	tm_cu_result rc;
 	uint32_t at;
 	if (!has_context_events() || c->handle == NULL)
 		return false;
@@ -122,8 +132,11 @@ bool tm_context_record(struct tm_context *c)
 		c->ring[at].event = NULL;
 		return false;
 	}
-	if (tm_driver.cuCtxRecordEvent(c->handle, c->ring[at].event) != TM_CU_SUCCESS)
+	rc = tm_driver.cuCtxRecordEvent(c->handle, c->ring[at].event);
+	tm_context_heard(c, rc);
+	if (rc != TM_CU_SUCCESS)
 		return false;
+	c->recorded_ms = (uint32_t)tm_clock_ms();
 	c->ring[at].epoch = c->open++;
 	c->frees = 0;
 	c->count++;
@@ -134,7 +147,9 @@ void tm_context_settle(struct tm_context *c)
 {
 	/* In order: an event that is reached has everything before it behind it. */
 	while (c->count != 0 && !tm_context_captures()) {
-		if (tm_driver.cuEventQuery(c->ring[c->first].event) != TM_CU_SUCCESS)
+		tm_cu_result rc = tm_driver.cuEventQuery(c->ring[c->first].event);
+		tm_context_heard(c, rc);
+		if (rc != TM_CU_SUCCESS)
 			break;
 		if ((int32_t)(c->ring[c->first].epoch - c->done) > 0)
 			c->done = c->ring[c->first].epoch;
@@ -146,9 +161,8 @@ void tm_context_settle(struct tm_context *c)
 uint32_t tm_context_stamp(struct tm_context *c, uint32_t now_ms, bool by_event)
 {
 	uint32_t epoch = c->open;
-	if (c->frees++ == 0)
-		c->begun_ms = now_ms;
-	if (by_event && (c->frees >= FREES_AN_EVENT || now_ms - c->begun_ms >= MS_AN_EVENT))
+	c->frees++;
+	if (by_event && (c->frees >= FREES_AN_EVENT || now_ms - c->recorded_ms >= MS_AN_EVENT))
 		tm_context_record(c);
 	return epoch;
 }
@@ -197,11 +211,35 @@ tm_cu_result tm_context_synchronise(uint16_t index)
 	life = c->life;
 	tm_hooks_unlock();
 	rc = tm_context_wait(handle);
-	if (rc != TM_CU_SUCCESS)
-		return rc;
 	tm_hooks_lock();
-	if (c->life == life)
-		tm_context_over(c, epoch);
+	if (c->life == life) {
+		tm_context_heard(c, rc);
+		if (rc == TM_CU_SUCCESS)
+			tm_context_over(c, epoch);
+	}
 	tm_hooks_unlock();
 	return rc;
+}
+
+bool tm_context_wait_oldest(uint16_t index)
+{
+	struct tm_context *c = &tm_contexts[index];
+	tm_cu_event event;
+	uint32_t done;
+	bool more;
+	tm_hooks_lock();
+	tm_context_record(c);
+	done = c->done;
+	event = c->count == 0 ? NULL : c->ring[c->first].event;
+	tm_hooks_unlock();
+	if (event == NULL || tm_driver.cuEventSynchronize == NULL)
+		return tm_context_synchronise(index) == TM_CU_SUCCESS;
+	/* Meanwhile others may have seen it reached and recorded it anew: then we wait longer. */
+	if (tm_driver.cuEventSynchronize(event) != TM_CU_SUCCESS)
+		return false;
+	tm_hooks_lock();
+	tm_context_settle(c);
+	more = c->done != done;
+	tm_hooks_unlock();
+	return more;
 }

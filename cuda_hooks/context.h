@@ -6,7 +6,7 @@
  * Freed blocks are stamped with the open epoch of their context. An epoch is over when an event that
  * covers all work of the context (cuCtxRecordEvent, CUDA 12.5), recorded behind its last free, is
  * reached, or when the context was synchronised. One event for many frees: it is recorded with the
- * 64th, after a millisecond, or when somebody wants the memory. While any stream is captured nothing is
+ * 64th, a millisecond after the last one, or when somebody wants the memory. While any stream is captured nothing is
  * recorded, queried or waited for, which would end the capture.
  */
 #ifndef TM_CUDA_CONTEXT_H
@@ -25,12 +25,13 @@ struct tm_context {
 	tm_cu_device device;    /* -1: unknown */
 	bool primary;           /* the device's, as cuDevicePrimaryCtxRetain gave it */
 	struct tm_pools *pools; /* NULL: none yet */
+	tm_cu_result broken;    /* a fault that every call of the context gives from now on; 0 */
 	uint32_t life;          /* another number when the slot was used for another context */
 	/* Epochs [lock]. */
 	uint32_t open; /* frees are stamped with it; starts at 1 */
 	uint32_t done; /* epochs up to here are over */
 	uint32_t frees;
-	uint32_t begun_ms;     /* first free of the open one */
+	uint32_t recorded_ms;  /* when the last event was recorded */
 	uint32_t first, count; /* ring */
 	struct {
 		tm_cu_event event;
@@ -87,6 +88,12 @@ bool tm_context_record(struct tm_context *c);
  */
 uint32_t tm_context_close(struct tm_context *c);
 void tm_context_over(struct tm_context *c, uint32_t epoch);
+
+/* [lock] The driver's answer to a wait, a record or a query: a fault of the device stays for good. */
+void tm_context_heard(struct tm_context *c, tm_cu_result rc);
+
+/* Waits for the oldest event; no lock held. True: something more is over. */
+bool tm_context_wait_oldest(uint16_t index);
 
 /* The wait itself, with no lock held; the context may be current or not. The driver's answer. */
 tm_cu_result tm_context_wait(tm_cu_context handle);

@@ -57,8 +57,8 @@ static bool is_ours_and_idle(tm_cu_ptr ptr)
 static bool is_kept(const struct tm_track_block *b, uint32_t now_ms)
 {
 	struct tm_sites_verdict v = tm_sites_verdict(b->site_class, now_ms);
-	if (tm_context_at(b->context)->pools == NULL || tm_context_captures() ||
-	    (b->flags & TM_TRACK_EXPORTED) != 0)
+	if (tm_context_at(b->context)->pools == NULL || tm_context_at(b->context)->broken != 0 ||
+	    tm_context_captures() || (b->flags & TM_TRACK_EXPORTED) != 0)
 		return false;
 	return tm_pools_choose(b->context, b->bytes, &v, true) == TM_POOLS_WHOLE &&
 	       b->bytes <= tm_pools_budget(b->context) && !tm_pools_is_low(b->context);
@@ -146,11 +146,13 @@ static tm_cu_result keep_whole(const struct release *f, const struct going *g)
 	struct tm_context *c = tm_context_at(b->context);
 	struct tm_pool_whole *w = NULL;
 	tm_cu_ptr over = 0;
+	tm_cu_result rc;
 	/* An error of the device comes out as it would: from the driver's own free. */
-	if (going_wait(g) != TM_CU_SUCCESS)
-		return pass_on(f, b);
+	rc = going_wait(g);
 	tm_hooks_lock();
-	if (c->life == g->life && c->pools != NULL)
+	if (c->life == g->life)
+		tm_context_heard(c, rc);
+	if (rc == TM_CU_SUCCESS && c->life == g->life && c->pools != NULL)
 		w = tm_cuda_memory_take(sizeof(*w));
 	if (w != NULL) {
 		w->at = f->ptr;
@@ -176,12 +178,15 @@ static tm_cu_result give_piece(const struct going *g)
 	uint32_t epoch;
 	tm_hooks_lock();
 	if (c->life == g->life && c->pools != NULL) {
+		tm_context_heard(c, rc);
 		epoch = going_stamp(g, rc);
 		if (tm_device_chunk(b) != NULL)
 			tm_pool_slab_give(&c->pools->slab, tm_device_chunk(b), epoch);
 		else if ((b->flags & TM_TRACK_EXPORTED) == 0)
 			tm_pool_vmm_give(&c->pools->vmm, tm_device_range(b), epoch);
-		if (rc == TM_CU_SUCCESS)
+		if (c->broken != 0)
+			rc = c->broken;
+		else
 			over = over_budget(b->context);
 	}
 	tm_hooks_unlock();

@@ -69,9 +69,19 @@ static bool take_chunk(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
 
 static bool take_range(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
 {
+	struct tm_context *c = tm_context_at(q->context);
 	struct tm_range *r;
 	uint64_t created = p->vmm.created;
-	if (tm_pool_vmm_take(&p->vmm, q->bytes, tm_context_at(q->context)->done, &r) != 0) {
+	/* New chunks would always do: those that wait come first. */
+	if (p->vmm.idle_chunks != 0 && tm_device_by_event()) {
+		tm_context_record(c);
+		tm_context_settle(c);
+		if (tm_pools_runs_ahead(q->context)) {
+			q->waiting = true;
+			return false;
+		}
+	}
+	if (tm_pool_vmm_take(&p->vmm, q->bytes, c->done, &r) != 0) {
 		q->waiting |= p->vmm.idle_chunks != 0;
 		return false;
 	}
@@ -133,7 +143,8 @@ static bool ask_locked(struct request *q, size_t bytes)
 		sharing = tm_pools_sharing();
 	tm_hooks_lock();
 	q->context = tm_context_of(q->handle);
-	if (q->context == 0 || tm_pools_of(q->context) == NULL) {
+	if (q->context == 0 || tm_context_at(q->context)->broken != 0 ||
+	    tm_pools_of(q->context) == NULL) {
 		q->context = 0;
 		tm_hooks_unlock();
 		return false;
@@ -317,9 +328,21 @@ static bool hit(struct request *q, tm_cu_ptr *ptr)
 	return taken;
 }
 
+static bool runs_ahead(const struct request *q)
+{
+	bool ahead;
+	tm_hooks_lock();
+	ahead = tm_pools_runs_ahead(q->context);
+	tm_hooks_unlock();
+	return ahead;
+}
+
 /* Nothing was at hand. */
 static TM_NOINLINE tm_cu_result miss(struct request *q, tm_cu_ptr *ptr)
 {
+	while (q->waiting && runs_ahead(q) && tm_context_wait_oldest(q->context))
+		if (hit(q, ptr))
+			return TM_CU_SUCCESS;
 	/* Before CUDA 12.5 waiting is the only way to know. */
 	if (q->waiting && tm_device_by_event() && tm_driver.cuCtxRecordEvent == NULL &&
 	    tm_context_synchronise(q->context) == TM_CU_SUCCESS && hit(q, ptr))

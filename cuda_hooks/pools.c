@@ -311,6 +311,20 @@ bool tm_pools_is_low(uint16_t context)
 	return (int64_t)d->available < (int64_t)low_mark(d);
 }
 
+bool tm_pools_runs_ahead(uint16_t context)
+{
+	const struct tm_context *c = tm_context_at(context);
+	const struct tm_pools *p = c->pools;
+	uint64_t waiting, most;
+	/* Nothing waits where nothing was freed since the last wait. */
+	if (p == NULL || (c->frees == 0 && c->count == 0))
+		return false;
+	waiting =
+		p->slab.wait_bytes + p->whole.idle_bytes + p->vmm.idle_chunks * p->vmm.chunk_bytes;
+	most = tm_bits_min(256 * MIB, device_of(context)->total / 8);
+	return waiting > tm_bits_max(most, tm_track_live((unsigned)c->device));
+}
+
 uint64_t tm_pools_slab_step(uint16_t context, uint64_t bytes)
 {
 	const struct device *d = device_of(context);

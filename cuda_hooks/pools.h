@@ -41,6 +41,12 @@ uint64_t tm_pools_budget(uint16_t context);
 uint64_t tm_pools_host_budget(uint16_t context);
 bool tm_pools_is_low(uint16_t context);
 
+/*
+ * [lock] So much memory waits for the device that the host had better wait, too, instead of taking more:
+ * it runs ahead, and what it frees would fill the device.
+ */
+bool tm_pools_runs_ahead(uint16_t context);
+
 /* [lock] How large the next slab shall be. */
 uint64_t tm_pools_slab_step(uint16_t context, uint64_t bytes);
 

@@ -20,7 +20,9 @@
 #define TM_CU_INVALID_CONTEXT 201
 #define TM_CU_NOT_READY 600
 #define TM_CU_NOT_SUPPORTED 801
+#define TM_CU_CAPTURE_FIRST 900
 #define TM_CU_CAPTURE_INVALIDATED 901
+#define TM_CU_CAPTURE_LAST 908
 
 /* Values of cudaError_t: what a call of a runtime that is not there answers. */
 #define TM_RT_NO_RUNTIME 3 /* cudaErrorInitializationError */
