@@ -43,12 +43,12 @@ static enum tm_growth_stage test_rise(const struct tm_growth_input *in, size_t w
 	size_t half = windows / 2, third = windows / 3;
 
 	tm_trend_test(old, windows, &g->trend);
+	if (g->trend.p >= P_RISES || g->trend.slope <= 0)
+		return TM_GROWTH_RISES;
 	tm_trend_test(old + (windows - half), half, &late);
 	tm_trend_test(old + (windows - third), third, &last);
 	g->second_half = g->trend.slope > 0 ? late.slope / g->trend.slope : 0;
 	double last_third = g->trend.slope > 0 ? last.slope / g->trend.slope : 0;
-	if (g->trend.p >= P_RISES || g->trend.slope <= 0)
-		return TM_GROWTH_RISES;
 	if (g->trend.slope_low * in->bytes_per_object <= in->floor_bytes_per_window)
 		return TM_GROWTH_MATTERS;
 	/* Half the values: correcting them for each other would take what power is left. */
@@ -200,13 +200,11 @@ void tm_growth_test(const struct tm_growth_input *in, struct tm_growth *ret_grow
 	}
 	g->life_windows = find_life(in);
 	g->stage = test_rise(in, in->windows, g);
-	bool aged = ages_hold(in, g);
-	bool explained = traffic_explains(in, g);
 	if (g->stage != TM_GROWTH_LEAK)
 		return;
-	if (!aged)
+	if (!ages_hold(in, g))
 		g->stage = TM_GROWTH_AGES;
-	else if (explained)
+	else if (traffic_explains(in, g))
 		g->stage = TM_GROWTH_TRAFFIC;
 	else if (!was_so_before(in, g))
 		g->stage = TM_GROWTH_PERSISTS;

@@ -217,7 +217,7 @@ static uint64_t start_time_of(uint32_t pid)
 
 bool tm_ledger_runs(const struct tm_ledger *l)
 {
-	return l->header.clean_exit == 0 && l->header.pid != 0 &&
+	return l->header.clean_exit == 0 && l->header.pid != 0 && l->header.start_time != 0 &&
 	       start_time_of(l->header.pid) == l->header.start_time;
 }
 

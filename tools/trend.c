@@ -8,6 +8,8 @@
 
 #define PAIRS_MAX (TM_TREND_MAX * (TM_TREND_MAX - 1) / 2)
 #define Z_95 1.959964
+/* Even if neighbours were independent: not worth the sorting of all slopes. */
+#define P_HOPELESS 0.05
 
 static int ascending(const void *a, const void *b)
 {
@@ -21,17 +23,34 @@ double tm_trend_tail(double z)
 	return 0.5 * erfc(z / sqrt(2.0));
 }
 
+struct placed {
+	double value;
+	size_t at;
+};
+
+static int by_value(const void *a, const void *b)
+{
+	const struct placed *x = a, *y = b;
+
+	return x->value < y->value ? -1 : x->value > y->value;
+}
+
 /* Mid-ranks, 1..n. */
 static void rank(const double *y, size_t n, double *ret_rank)
 {
-	for (size_t i = 0; i < n; i++) {
-		size_t less = 0, same = 0;
+	struct placed sorted[TM_TREND_MAX];
 
-		for (size_t k = 0; k < n; k++) {
-			less += y[k] < y[i];
-			same += y[k] == y[i];
-		}
-		ret_rank[i] = (double)less + ((double)same + 1) / 2;
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = (struct placed){y[i], i};
+	qsort(sorted, n, sizeof(*sorted), by_value);
+	for (size_t i = 0; i < n;) {
+		size_t end = i;
+
+		while (end < n && sorted[end].value == sorted[i].value)
+			end++;
+		for (size_t k = i; k < end; k++)
+			ret_rank[sorted[k].at] = (double)(i + end + 1) / 2;
+		i = end;
 	}
 }
 
@@ -96,8 +115,18 @@ void tm_trend_test(const double *y, size_t n, struct tm_trend *ret_trend)
 	if (n < TM_TREND_MIN)
 		return;
 	for (size_t i = 0; i < n; i++) {
-		for (size_t k = i + 1; k < n; k++) {
+		for (size_t k = i + 1; k < n; k++)
 			s += (y[k] > y[i]) - (y[k] < y[i]);
+	}
+	if (s <= 0)
+		return;
+	double independent = sqrt(variance_of_ties(y, n));
+	ret_trend->z = (s - 1) / independent;
+	ret_trend->p = tm_trend_tail(ret_trend->z);
+	if (ret_trend->p > P_HOPELESS)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = i + 1; k < n; k++) {
 			slopes[pairs++] = (y[k] - y[i]) / (double)(k - i);
 		}
 	}
@@ -105,11 +134,9 @@ void tm_trend_test(const double *y, size_t n, struct tm_trend *ret_trend)
 	ret_trend->slope = (slopes[(pairs - 1) / 2] + slopes[pairs / 2]) / 2;
 	ret_trend->variance_factor = hamed_rao(y, n, ret_trend->slope);
 
-	double deviation = sqrt(variance_of_ties(y, n) * ret_trend->variance_factor);
-	if (deviation > 0) {
-		ret_trend->z = (s > 0 ? s - 1 : s < 0 ? s + 1 : 0) / deviation;
-		ret_trend->p = tm_trend_tail(ret_trend->z);
-	}
+	double deviation = independent * sqrt(ret_trend->variance_factor);
+	ret_trend->z = (s - 1) / deviation;
+	ret_trend->p = tm_trend_tail(ret_trend->z);
 	double half = Z_95 * deviation, count = (double)pairs;
 	double low = floor((count - half) / 2), high = ceil((count + half) / 2);
 	ret_trend->slope_low = slopes[low < 0 ? 0 : (size_t)low];

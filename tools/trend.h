@@ -24,6 +24,7 @@ struct tm_trend {
 	double variance_factor; /* 1: neighbours are independent */
 };
 
+/* Of a series that does not rise (p > .05) no slope is told: it is 0. */
 void tm_trend_test(const double *y, size_t n, struct tm_trend *ret_trend);
 
 /* Upper tail of the normal distribution. */

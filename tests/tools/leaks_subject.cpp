@@ -64,6 +64,9 @@ NI static void serve()
 	for (int i = 0; i < 8; i++)
 		scores[(int)(rnd() % 64)] = i;
 	sink = &words[0];
+	char *body = (char *)malloc(70000 + rnd() % 100000);
+	fill(body, 100);
+	free(body);
 }
 
 /* --- leaks -------------------------------------------------------------------------------------- */
@@ -97,6 +100,7 @@ NI static void token()
 
 struct scratch {
 	std::vector<char *> left;
+	char buffer[400];
 };
 static thread_local scratch *mine;
 NI static void thread_request()
