@@ -431,8 +431,7 @@ static void add_tier(struct frag *f, uint8_t tier, bool apart)
 	row->sparse_pages = sparse_units(f, tier);
 	row->purity = purity(f, tier);
 	if (c->at_ms) {
-		if (words[TM_LEDGER_TIER_cached_bytes])
-			row->cached = words[TM_LEDGER_TIER_cached_bytes];
+		row->cached += words[TM_LEDGER_TIER_cached_bytes];
 		row->peak_live = words[TM_LEDGER_TIER_peak_live_bytes];
 		row->refused = words[TM_LEDGER_TIER_refused];
 		if (words[TM_LEDGER_TIER_resident_bytes])

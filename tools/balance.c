@@ -364,7 +364,8 @@ static void add_gone(struct tm_analysis *a)
 	const struct tm_ledger_counters *c = &a->ledger->counters;
 	struct tm_doc_balance *b = &a->doc->balance;
 	uint64_t resident = c->tier[0][TM_LEDGER_TIER_resident_bytes];
-	uint64_t cached = c->tier[0][TM_LEDGER_TIER_cached_bytes];
+	/* Free pages, and spans that heaps keep although nothing in them lives. */
+	uint64_t cached = c->tier[0][TM_LEDGER_TIER_cached_bytes] + a->idle_bytes;
 
 	if (c->at_ms == 0 || c->rss_bytes == 0) {
 		add_blocks(a, 0);

@@ -229,7 +229,9 @@ void tm_ledger_walk(struct tm_ledger *l, tm_ledger_see_extent *see_extent,
 static unsigned age_bucket(const struct tm_ledger *l, uint32_t age)
 {
 	uint64_t window_ms = l->header.window_ms ? l->header.window_ms : 60000;
-	uint64_t seconds = age == UINT32_MAX ? UINT64_MAX / 2 : age * window_ms / 1000;
+	/* Older than an entry can tell apart. */
+	uint64_t windows = age == UINT32_MAX ? 255 : age;
+	uint64_t seconds = windows * window_ms / 1000;
 	unsigned log2 = 63u - (unsigned)__builtin_clzll(seconds + 1);
 
 	return log2 < TM_LEDGER_AGES ? log2 : TM_LEDGER_AGES - 1;

@@ -182,6 +182,28 @@ static uint64_t pages_pinned_by(const struct tm_document *doc, const char *id, u
 	return pages;
 }
 
+/* " <- remember": who called the site's function; "" where that is not known. */
+static const char *caller(const struct tm_document *doc, const struct tm_doc_site *s, char buf[128])
+{
+	const struct tm_doc_frame *first = tm_analysis_frame(doc, s);
+	bool inside = false;
+
+	buf[0] = '\0';
+	for (size_t i = 0; s->stack < doc->stacks.count; i++) {
+		const struct tm_doc_numbers *frames = &doc->stacks.at[s->stack].frames;
+
+		if (i == frames->count)
+			break;
+		const struct tm_doc_frame *f = &doc->frames.at[frames->at[i]];
+		if (inside && f->fn && !tm_analysis_is_plumbing(doc, f)) {
+			snprintf(buf, 128, "  <- %.*s", (int)strcspn(f->fn, "("), f->fn);
+			break;
+		}
+		inside |= f == first;
+	}
+	return buf;
+}
+
 static void print_pinned(struct tm_text *t, const struct tm_document *doc,
 			 const struct tm_text_options *options)
 {
@@ -192,7 +214,7 @@ static void print_pinned(struct tm_text *t, const struct tm_document *doc,
 		by_pinned.sort = "pinned";
 	const struct tm_doc_site **site = tm_text_pick_sites(doc, &by_pinned, &n);
 	for (size_t i = 0; i < n && i < options->top; i++) {
-		char pinned[24], held[24], name[300];
+		char pinned[24], held[24], name[300], from[128];
 		uint64_t bytes, pages = pages_pinned_by(doc, site[i]->id, &bytes);
 
 		if (site[i]->frag_pinned_bytes == TM_DOC_UNKNOWN || !site[i]->frag_pinned_bytes)
@@ -205,9 +227,9 @@ static void print_pinned(struct tm_text *t, const struct tm_document *doc,
 		}
 		tm_analysis_name_frame(doc, tm_analysis_frame(doc, site[i]), name, sizeof(name));
 		tm_text_line(t, TM_TEXT_PLAIN,
-			     "%-8s  %9s pinned  %4" PRIu64 " pages held most by %s of it  %s",
+			     "%-8s  %9s pinned  %4" PRIu64 " pages held most by %s of it  %s%s",
 			     site[i]->id, tm_text_bytes(pinned, site[i]->frag_pinned_bytes), pages,
-			     tm_text_bytes(held, bytes), name);
+			     tm_text_bytes(held, bytes), name, caller(doc, site[i], from));
 	}
 	free(site);
 }
