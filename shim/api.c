@@ -21,6 +21,7 @@
 #include "shim/heap/account.h"
 #include "shim/report.h"
 #include "shim/routing.h"
+#include "shim/trace.h"
 
 static _Atomic uint64_t sessions_begun;
 static _Atomic uint64_t sessions_open;
@@ -53,8 +54,10 @@ TM_EXPORT void tiermalloc_session_end(uint64_t session)
 
 TM_EXPORT void tiermalloc_step(void)
 {
-	if (serves())
+	if (serves()) {
+		tm_trace_step();
 		tm_routing_step();
+	}
 }
 
 TM_EXPORT void tiermalloc_tag_push(const char *tag)

@@ -19,6 +19,7 @@
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 #include "shim/passive.h"
+#include "shim/trace.h"
 
 enum { COLD, BOOTING, READY };
 
@@ -270,6 +271,7 @@ static void go_on(void)
 	}
 	tm_alloc_ops(&ops);
 	tm_passive_behind(&ops);
+	tm_trace_ops(&ops);
 	tm_root.ops = ops;
 	if (tm_module_cuda() != NULL)
 		tm_module_cuda()->boot();

@@ -97,7 +97,8 @@ int tm_core_boot(void)
 	tm_thread_init();
 	tm_ledger_init();
 	/* The aligned forms exist with the account only. */
-	tm_span_keeps_entries = options->ledger != TM_LEDGER_OFF || options->align_bytes > 16;
+	tm_span_keeps_entries = options->ledger != TM_LEDGER_OFF || options->align_bytes > 16 ||
+				(options->trace != NULL && options->trace[0] != '\0');
 	configure_purge(options);
 	tm_routing_init();
 	tm_helper_init((enum tm_thread)options->thread, help);

@@ -10,6 +10,7 @@
 #include "shim/module.h"
 #include "shim/os/lock.h"
 #include "shim/thread.h"
+#include "shim/trace.h"
 
 /* Which library the handlers belong to: libc drops those of unloaded ones. */
 extern void *__dso_handle __attribute__((visibility("hidden")));
@@ -69,6 +70,7 @@ static void in_child(void)
 	if (tm_module_cuda() != NULL)
 		tm_module_cuda()->fork_child();
 	tm_helper_fork_child();
+	tm_trace_fork_child();
 }
 
 void tm_fork_init(void)

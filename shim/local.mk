@@ -54,6 +54,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/samples.h \
 	%reldir%/thread.c \
 	%reldir%/thread.h \
+	%reldir%/trace.c \
+	%reldir%/trace.h \
 	%reldir%/unwind.c \
 	%reldir%/unwind.h \
 	%reldir%/unwind_cfi.c \

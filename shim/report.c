@@ -199,7 +199,7 @@ static void add_host(struct tm_fmt_out *out)
 }
 
 /* %p process, %h host, %t seconds since 1970, %% itself: as core_pattern(5) has it. False: too long. */
-static bool expand(const char *pattern, char *buf, size_t size)
+bool tm_report_expand(const char *pattern, char *buf, size_t size)
 {
 	struct tm_fmt_out out = {buf, size, 0};
 	for (; *pattern != '\0'; pattern++) {
@@ -248,7 +248,7 @@ static void write_to_file(const char *pattern)
 {
 	char path[1024];
 	int fd;
-	if (!expand(pattern, path, sizeof(path))) {
+	if (!tm_report_expand(pattern, path, sizeof(path))) {
 		tm_msg(TM_MSG_WARN, "TIERMALLOC_REPORT_FILE: '%s' gives too long a name", pattern);
 		return;
 	}

@@ -72,4 +72,7 @@ void tm_report_at_exit(void);
 /* main returned or exit was called: figures of this moment go into the report too. */
 void tm_report_main_ended(void);
 
+/* A file name out of a pattern: %p process, %h host, %t seconds since 1970, %% itself. False: too long. */
+bool tm_report_expand(const char *pattern, char *buf, size_t size);
+
 #endif

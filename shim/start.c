@@ -16,6 +16,7 @@
 #include "shim/fork.h"
 #include "shim/ledger.h"
 #include "shim/report.h"
+#include "shim/trace.h"
 #include "shim/thread.h"
 
 typedef int (*main_function)(int argc, char **argv, char **envp);
@@ -108,4 +109,5 @@ __attribute__((destructor)) static void at_exit(void)
 {
 	tm_report_at_exit();
 	tm_ledger_end();
+	tm_trace_end();
 }

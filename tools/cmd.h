@@ -33,6 +33,7 @@ int tm_cmd_frag(int argc, char **argv);
 int tm_cmd_leaks(int argc, char **argv);
 int tm_cmd_report(int argc, char **argv);
 int tm_cmd_replay(int argc, char **argv);
+int tm_cmd_trace(int argc, char **argv);
 int tm_cmd_tune(int argc, char **argv);
 
 /* "tiermalloc: ..." and a newline on standard error. */

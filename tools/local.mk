@@ -113,6 +113,7 @@ endif
 tiermalloc_SOURCES += \
 	%reldir%/cmd_explain.c \
 	%reldir%/cmd_replay.c \
+	%reldir%/cmd_trace.c \
 	%reldir%/cmd_tune.c \
 	%reldir%/decisions.c \
 	%reldir%/decisions.h \
@@ -122,6 +123,8 @@ tiermalloc_SOURCES += \
 	%reldir%/replay_arena.h \
 	%reldir%/rules_file.c \
 	%reldir%/rules_file.h \
+	%reldir%/trace_convert.c \
+	%reldir%/trace_convert.h \
 	%reldir%/trace_file.c \
 	%reldir%/trace_file.h
 # The assembler copies these in; it tells nobody what it read.

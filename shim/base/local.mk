@@ -18,6 +18,7 @@ libtmbase_a_SOURCES += \
 	%reldir%/stats.def \
 	%reldir%/symbols.def \
 	%reldir%/tiers.def \
+	%reldir%/trace_format.h \
 	%reldir%/tunables.c \
 	%reldir%/tunables.def \
 	%reldir%/tunables.h \

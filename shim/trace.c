@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+/* trace: see trace.h. */
+#include "shim/trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "shim/alloc.h"
+#include "shim/base/bits.h"
+#include "shim/base/trace_format.h"
+#include "shim/boot.h"
+#include "shim/heap/account.h"
+#include "shim/os/clock.h"
+#include "shim/os/lock.h"
+#include "shim/os/mem.h"
+#include "shim/os/msg.h"
+#include "shim/os/proc.h"
+#include "shim/os/sys.h"
+#include "shim/report.h"
+
+#define NOTES 1024u
+#define TEXT_BYTES ((size_t)1 << 20)
+
+static struct {
+	struct tm_lock lock;
+	_Atomic bool on;
+	uint32_t used;
+	struct tm_trace_record *notes; /* NOTES of them */
+	char path[1024];
+} trace = {.lock = TM_LOCK_INIT(TM_RANK_TRACE)};
+
+/* The highest frame seen, from which heights are counted; bit 0: noting, or inside what notes. */
+static TM_TLS uintptr_t own;
+#define BUSY ((uintptr_t)1)
+
+/* --- the file --------------------------------------------------------------------------------- */
+
+static bool write_all(int fd, const void *data, size_t bytes)
+{
+	const char *at = data;
+
+	while (bytes > 0) {
+		long n = tm_sys_write(fd, at, bytes);
+
+		if (n == -EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		at += n;
+		bytes -= (size_t)n;
+	}
+	return true;
+}
+
+static void stop(const char *why)
+{
+	atomic_store_explicit(&trace.on, false, memory_order_relaxed);
+	tm_msg(TM_MSG_WARN, "the trace '%s' ends here: %s", trace.path, why);
+}
+
+/* With the lock. */
+static void flush(void)
+{
+	int fd;
+
+	if (trace.used == 0)
+		return;
+	fd = tm_proc_may_open() ? tm_sys_open(trace.path, O_WRONLY | O_APPEND | O_NOFOLLOW, 0) : -1;
+	if (fd < 0 || !write_all(fd, trace.notes, trace.used * sizeof(*trace.notes)))
+		stop("it cannot be written");
+	if (fd >= 0)
+		tm_sys_close(fd);
+	trace.used = 0;
+}
+
+static struct tm_trace_record *next_note(void)
+{
+	if (trace.used == NOTES)
+		flush();
+	return &trace.notes[trace.used++];
+}
+
+/* The process's memory map, behind a record of its own. */
+static void write_modules(void)
+{
+	char *text = tm_mem_map(TEXT_BYTES);
+	long n = text ? tm_proc_read("/proc/self/maps", text, TEXT_BYTES) : -ENOMEM;
+	int fd;
+
+	if (n > 0) {
+		*next_note() = (struct tm_trace_record){
+			.time_ns = tm_clock_ns(), .size = (uint64_t)n, .op = TM_TRACE_RECORD_TEXT};
+		flush();
+		fd = tm_proc_may_open()
+			     ? tm_sys_open(trace.path, O_WRONLY | O_APPEND | O_NOFOLLOW, 0)
+			     : -1;
+		if (fd < 0 || !write_all(fd, text, (size_t)n))
+			stop("it cannot be written");
+		if (fd >= 0)
+			tm_sys_close(fd);
+	}
+	if (text)
+		tm_mem_unmap(text, TEXT_BYTES);
+}
+
+/* --- notes ------------------------------------------------------------------------------------ */
+
+static bool begin(void)
+{
+	if (own & BUSY || !atomic_load_explicit(&trace.on, memory_order_relaxed))
+		return false;
+	own |= BUSY;
+	return true;
+}
+
+struct call {
+	uint8_t op;
+	void *pointer, *old;
+	size_t size, align;
+};
+
+/* Between begin and end. errno stays. */
+static void note(const struct call *call, struct tm_site site)
+{
+	int saved = errno;
+	struct tm_trace_record *r;
+
+	if (site.frame > (own & ~BUSY))
+		own = site.frame | BUSY;
+	tm_lock_acquire(&trace.lock);
+	r = next_note();
+	*r = (struct tm_trace_record){
+		.time_ns = tm_clock_ns(),
+		.pointer = (uintptr_t)call->pointer,
+		.old = (uintptr_t)call->old,
+		.size = call->size,
+		.site = site.return_address,
+		.height = (uint32_t)tm_bits_min((own & ~BUSY) - site.frame, UINT32_MAX),
+		.thread = (uint32_t)tm_sys_gettid(),
+		.op = call->op,
+		.align_log2 = (uint8_t)(call->align ? tm_bits_log2(call->align) : 0),
+	};
+	tm_lock_release(&trace.lock);
+	errno = saved;
+}
+
+static void end(void)
+{
+	own &= ~BUSY;
+}
+
+static void *noted(uint8_t op, void *p, size_t size, size_t align, struct tm_site site)
+{
+	if (p != NULL && begin()) {
+		note(&(struct call){op, p, NULL, size, align}, site);
+		end();
+	}
+	return p;
+}
+
+static void *trace_malloc(size_t size)
+{
+	struct tm_site site = TM_SITE_HERE;
+
+	return noted(TM_TRACE_RECORD_MALLOC, tm_alloc_any(size, site), size, 0, site);
+}
+
+static void *trace_calloc(size_t n, size_t size)
+{
+	struct tm_site site = TM_SITE_HERE;
+
+	return noted(TM_TRACE_RECORD_CALLOC, tm_alloc_calloc(n, size), n * size, 0, site);
+}
+
+static void *trace_memalign(size_t align, size_t size)
+{
+	struct tm_site site = TM_SITE_HERE;
+
+	return noted(TM_TRACE_RECORD_ALIGNED, tm_alloc_aligned(align, size), size, align, site);
+}
+
+static int trace_posix_memalign(void **ret_p, size_t align, size_t size)
+{
+	struct tm_site site = TM_SITE_HERE;
+	int rc = tm_alloc_posix_memalign(ret_p, align, size);
+
+	if (rc == 0)
+		noted(TM_TRACE_RECORD_ALIGNED, *ret_p, size, align, site);
+	return rc;
+}
+
+/* The old block's address may be somebody else's as soon as realloc has given it back. */
+static void *trace_realloc(void *p, size_t size)
+{
+	struct tm_site site = TM_SITE_HERE;
+	bool mine = begin();
+	void *fresh = tm_alloc_realloc(p, size);
+
+	if (!mine)
+		return fresh;
+	if (fresh != NULL)
+		note(&(struct call){TM_TRACE_RECORD_REALLOC, fresh, p, size, 0}, site);
+	else if (p != NULL && size == 0)
+		note(&(struct call){TM_TRACE_RECORD_FREE, p, NULL, 0, 0}, site);
+	end();
+	return fresh;
+}
+
+/* Noted first: afterwards the address may be somebody else's. */
+static void before_free(uint8_t op, void *p, struct tm_site site)
+{
+	if (p != NULL && begin()) {
+		note(&(struct call){op, p, NULL, 0, 0}, site);
+		end();
+	}
+}
+
+static void trace_free(void *p)
+{
+	before_free(TM_TRACE_RECORD_FREE, p, TM_SITE_HERE);
+	tm_alloc_free(p);
+}
+
+static void trace_delete(void *p)
+{
+	before_free(TM_TRACE_RECORD_DELETE, p, TM_SITE_HERE);
+	tm_alloc_free(p);
+}
+
+static void trace_delete_sized(void *p, size_t size)
+{
+	before_free(TM_TRACE_RECORD_DELETE, p, TM_SITE_HERE);
+	tm_alloc_free_sized(p, size);
+}
+
+static void *trace_new(size_t size)
+{
+	struct tm_site site = TM_SITE_HERE;
+	void *p = tm_alloc_any(size, site);
+
+	/* Without memory the program's handler is asked, which may throw. */
+	return p ? noted(TM_TRACE_RECORD_NEW, p, size, 0, site) : tm_alloc_new(size);
+}
+
+static void *trace_new_aligned(size_t size, size_t align)
+{
+	struct tm_site site = TM_SITE_HERE;
+	void *p = tm_alloc_aligned(align, size);
+
+	return p ? noted(TM_TRACE_RECORD_NEW, p, size, align, site)
+		 : tm_alloc_new_aligned(size, align);
+}
+
+static void *trace_new_nothrow(size_t size)
+{
+	struct tm_site site = TM_SITE_HERE;
+
+	return noted(TM_TRACE_RECORD_NEW, tm_alloc_new_nothrow(size), size, 0, site);
+}
+
+static void *trace_new_aligned_nothrow(size_t size, size_t align)
+{
+	struct tm_site site = TM_SITE_HERE;
+
+	return noted(TM_TRACE_RECORD_NEW, tm_alloc_new_aligned_nothrow(size, align), size, align,
+		     site);
+}
+
+/* --- begin and end ---------------------------------------------------------------------------- */
+
+static bool make_file(const char *pattern)
+{
+	const uint64_t magic = TM_TRACE_RECORD_MAGIC;
+	int fd;
+
+	if (!tm_report_expand(pattern, trace.path, sizeof(trace.path)))
+		return false;
+	fd = tm_sys_open(trace.path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return false;
+	bool written = write_all(fd, &magic, sizeof(magic));
+	tm_sys_close(fd);
+	return written;
+}
+
+void tm_trace_ops(struct tm_ops *ops)
+{
+	const char *pattern = tm_root.options.trace;
+
+	tm_lock_register(&trace.lock);
+	if (pattern == NULL || pattern[0] == '\0')
+		return;
+	trace.notes = tm_mem_map(NOTES * sizeof(*trace.notes));
+	if (trace.notes == NULL || !make_file(pattern)) {
+		tm_msg(TM_MSG_WARN, "TIERMALLOC_TRACE='%s' cannot be written, nothing is recorded",
+		       pattern);
+		return;
+	}
+	ops->malloc = trace_malloc;
+	ops->free = trace_free;
+	ops->calloc = trace_calloc;
+	ops->realloc = trace_realloc;
+	ops->memalign = trace_memalign;
+	ops->posix_memalign = trace_posix_memalign;
+	ops->op_new = trace_new;
+	ops->op_new_aligned = trace_new_aligned;
+	ops->op_new_nothrow = trace_new_nothrow;
+	ops->op_new_aligned_nothrow = trace_new_aligned_nothrow;
+	ops->op_delete = trace_delete;
+	ops->op_delete_sized = trace_delete_sized;
+	atomic_store_explicit(&trace.on, true, memory_order_relaxed);
+}
+
+void tm_trace_step(void)
+{
+	noted(TM_TRACE_RECORD_MARK, (void *)(uintptr_t)1, 0, 0, TM_SITE_HERE);
+}
+
+void tm_trace_end(void)
+{
+	if (!begin())
+		return;
+	tm_lock_acquire(&trace.lock);
+	flush();
+	write_modules();
+	tm_lock_release(&trace.lock);
+	end();
+}
+
+void tm_trace_fork_child(void)
+{
+	atomic_store_explicit(&trace.on, false, memory_order_relaxed);
+	trace.used = 0;
+}

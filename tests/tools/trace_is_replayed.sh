@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# needs: python3
+# A program is recorded and replayed: its requests are there, its sites are named, its end is its own.
+fail=0
+tool=$TM_BUILD/tiermalloc
+no() { echo "$1"; fail=1; }
+cat >work.py <<'END'
+import ctypes, sys, threading
+step = ctypes.CDLL(None).tiermalloc_step
+def work():
+    for i in range(100):
+        scratch = bytearray(70000)
+weights = [bytearray(3 << 20) for i in range(8)]
+for i in range(20):
+    step()
+    t = threading.Thread(target=work)
+    t.start()
+    t.join()
+sys.exit(7)
+END
+"$tool" trace -o work.tmt -- python3 work.py 2>err
+[ $? = 7 ] || { cat err; no "the command's status is lost"; }
+grep -q '^tiermalloc: trace: [0-9]* events, [0-9]* objects' err || { cat err; no "nothing is said of the trace"; }
+"$tool" replay --top 5 work.tmt >out || { cat out; no "replay fails"; }
+grep -q '^steps  *20,' out || no "steps are lost"
+awk '/^persistent/ { ok = $3 >= 24 } END { exit !ok }' out || no "the weights are not persistent"
+awk '/^temporary/ { ok = $2 >= 1900 } END { exit !ok }' out || no "the scratch is not temporary"
+grep -q 'python.*+0x' out || no "sites have no names"
+"$tool" trace -- true 2>/dev/null
+[ $? = 2 ] || no "trace without -o: status"
+"$tool" trace -o /no/such/dir/x -- true 2>/dev/null
+[ $? = 1 ] || no "a trace that cannot be written: status"
+[ $fail = 0 ] || cat out
+exit $fail
