@@ -22,6 +22,7 @@
 
 /* So long nothing left to give back, then it ends: heaps of idle threads take a while to show. */
 #define QUIET_TICKS 10u
+#define STAY_TICK_MS 250
 
 #define HELPER_CLONE_FLAGS                                                                         \
 	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |        \
@@ -39,15 +40,17 @@ static struct {
 	uint32_t generation;   /* [lock] of the image that started it */
 	bool registered;
 	bool never;
+	_Atomic uint32_t stay; /* 1: there may be requests while nothing goes on */
 	char *memory;     /* [lock] stack and control block; kept from one helper to the next */
 	size_t tls_below; /* bytes of it below the thread pointer */
 	size_t (*trim)(uint64_t now_ms);
 } helper = {.lock = TM_LOCK_INIT(TM_RANK_HELPER)};
 
 /* Sleep for a tick, or until told to stop. */
-static void nap(void)
+static void nap(uint32_t quiet)
 {
-	const struct timespec tick = {.tv_nsec = TM_PURGE_TICK_MS * 1000000L};
+	const struct timespec tick = {
+		.tv_nsec = (quiet < QUIET_TICKS ? TM_PURGE_TICK_MS : STAY_TICK_MS) * 1000000L};
 
 	tm_sys_futex(&helper.stop, FUTEX_WAIT_PRIVATE, 0, &tick);
 }
@@ -61,7 +64,7 @@ static void run(void)
 		uint64_t now;
 		size_t left;
 
-		nap();
+		nap(quiet);
 		if (atomic_load_explicit(&helper.stop, memory_order_acquire))
 			break;
 		now = tm_clock_ms();
@@ -69,7 +72,8 @@ static void run(void)
 		if (helper.trim)
 			left += helper.trim(now);
 		quiet = left ? 0 : quiet + 1;
-		if (quiet < QUIET_TICKS)
+		if (quiet < QUIET_TICKS ||
+		    atomic_load_explicit(&helper.stay, memory_order_relaxed) != 0)
 			continue;
 		/* whoever frees from here on starts the next one; unless it came just before */
 		tm_purge_set_mode(TM_PURGE_WATCHED);
@@ -213,6 +217,7 @@ void tm_helper_fork_child(void)
 	atomic_store_explicit(&helper.tid, 0, memory_order_relaxed);
 	if (tm_purge_mode() == TM_PURGE_TICKING)
 		tm_purge_set_mode(TM_PURGE_WATCHED);
+	atomic_store_explicit(&helper.stay, 0, memory_order_relaxed);
 	if (tm_purge_mode() == TM_PURGE_WATCHED && tm_purge_retained() > TM_PURGE_KICK_BYTES)
 		kick_locked();
 	tm_lock_release(&helper.lock);
@@ -225,6 +230,20 @@ void tm_helper_init(enum tm_thread mode, size_t (*trim)(uint64_t now_ms))
 	helper.generation = tm_fork_generation();
 	tm_lock_register(&helper.lock);
 	tm_purge_watch(tm_helper_kick);
+}
+
+void tm_helper_stay(void)
+{
+	if (helper.never || atomic_exchange_explicit(&helper.stay, 1, memory_order_relaxed) != 0)
+		return;
+	tm_helper_kick();
+}
+
+void tm_helper_memory(uintptr_t *ret_begin, uintptr_t *ret_end)
+{
+	*ret_begin = (uintptr_t)helper.memory;
+	*ret_end =
+		helper.memory == NULL ? 0 : *ret_begin + STACK_BYTES + helper.tls_below + TLS_BYTES;
 }
 
 int tm_helper_tid(void)

@@ -40,6 +40,15 @@ void tm_helper_forbid(void);
 /* In the child of a fork: there is no helper; if there is work for one, it is started (H94). */
 void tm_helper_fork_child(void);
 
+/* Its stack and control block; both 0: there never was one. */
+void tm_helper_memory(uintptr_t *ret_begin, uintptr_t *ret_end);
+
+/*
+ * Somebody may ask a ledger's process that does nothing: a helper stays, and looks four times a
+ * second. For processes whose user asked for a ledger. Off all locks.
+ */
+void tm_helper_stay(void);
+
 /* Thread id of the helper, 0: none. */
 int tm_helper_tid(void);
 

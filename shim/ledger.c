@@ -22,6 +22,7 @@
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 #include "shim/samples.h"
+#include "shim/scan.h"
 
 /* Of the leak tests. */
 #define WINDOW_MS 60000u
@@ -320,6 +321,11 @@ bool tm_ledger_is_on(void)
 	return tm_ledger_header() != NULL;
 }
 
+bool tm_ledger_is_asked_for(void)
+{
+	return ledger.asked_for && tm_ledger_is_on();
+}
+
 const char *tm_ledger_path(void)
 {
 	return tm_ledger_is_on() ? ledger.file.path : NULL;
@@ -352,6 +358,7 @@ static void leave_parents_file(void)
 	}
 	ledger.sides_at = tm_ledger_unmap_in_child();
 	tm_callsite_fork_child();
+	tm_scan_fork_child();
 	ledger.forked = true;
 }
 

@@ -50,6 +50,14 @@ void tm_ledger_fork_child(enum tm_ledger_child child);
 void tm_ledger_end(void);
 void tm_ledger_end_now(void);
 
+/* Where an entry lies in the file's area of sides; false: it is not in the file. */
+bool tm_ledger_side_offset(const void *side, uint64_t *ret_offset);
+/* How long that area is. */
+uint64_t tm_ledger_sides_bytes(void);
+
+/* Whether the user asked for a ledger. */
+bool tm_ledger_is_asked_for(void);
+
 /* The file's name, NULL: there is none. */
 const char *tm_ledger_path(void);
 

@@ -198,7 +198,7 @@ bool tm_ledger_populate(void *at, size_t bytes)
 }
 
 /* Where these entries lie in the area of sides. False: not in the file. */
-static bool side_offset(const void *side, uint64_t *ret_offset)
+bool tm_ledger_side_offset(const void *side, uint64_t *ret_offset)
 {
 	uintptr_t at = (uintptr_t)side;
 
@@ -215,6 +215,11 @@ static bool side_offset(const void *side, uint64_t *ret_offset)
 		}
 	}
 	return false;
+}
+
+uint64_t tm_ledger_sides_bytes(void)
+{
+	return ledger.sides_offset + ledger.sides_used;
 }
 
 /* --- tables ----------------------------------------------------------------------------------- */
@@ -310,7 +315,7 @@ static void note_span(const struct tm_granule *head)
 	struct tm_ledger_granule *r;
 	uint64_t offset;
 
-	if (!side_offset(head->side, &offset) || (r = record_of(head)) == NULL)
+	if (!tm_ledger_side_offset(head->side, &offset) || (r = record_of(head)) == NULL)
 		return;
 	r->heap = (uint16_t)h->index;
 	r->slot_bytes = (uint32_t)tm_class_bytes(head->klass);
@@ -362,7 +367,7 @@ void tm_ledger_publish(void)
 				note_gone(g);
 		} else if (owner != TM_OWNER_NONE && g->head == i + 1) {
 			note_span(g);
-			if (!side_offset(g->side, &offset))
+			if (!tm_ledger_side_offset(g->side, &offset))
 				header->before_span_bytes += (uint64_t)g->granules
 							     << TM_GRANULE_SHIFT;
 		}

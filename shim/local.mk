@@ -52,6 +52,10 @@ libtmcore_a_SOURCES += \
 	%reldir%/report.h \
 	%reldir%/samples.c \
 	%reldir%/samples.h \
+	%reldir%/scan.c \
+	%reldir%/scan.h \
+	%reldir%/scan_image.c \
+	%reldir%/scan_image.h \
 	%reldir%/thread.c \
 	%reldir%/thread.h \
 	%reldir%/trace.c \

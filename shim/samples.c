@@ -11,11 +11,13 @@
 #include "shim/heap/extent.h"
 #include "shim/heap/heap.h"
 #include "shim/heap/meta.h"
+#include "shim/helper.h"
 #include "shim/ledger.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
+#include "shim/scan.h"
 
 #define SAMPLE_MS 1000u
 /* A count of everything takes at most this share of the time. */
@@ -24,6 +26,8 @@
 #define PASSES_MAX 64u
 /* A look is worth it after so long. */
 #define LOOK_MS 100u
+/* A thread that came here so often is of a program that may be asked while it does nothing. */
+#define STAY_PASSES 32u
 #define USUAL_WINDOW_MS 60000u
 #define STEP_MIN_MS 20u
 
@@ -39,6 +43,7 @@ static struct {
 
 static TM_TLS struct {
 	uint32_t left, step;
+	uint32_t count; /* up to STAY_PASSES */
 	uint64_t looked_ms;
 } pass;
 
@@ -200,22 +205,32 @@ static uint64_t sample(uint64_t now_ms)
 
 /* --- when ------------------------------------------------------------------------------------- */
 
+static void say_done(struct tm_ledger_header *header, uint32_t seq, int error)
+{
+	header->control_error = error;
+	__atomic_store_n(&header->control_done, seq, __ATOMIC_RELEASE);
+	tm_sys_futex((_Atomic uint32_t *)&header->control_done, 1 /* FUTEX_WAKE */, INT32_MAX,
+		     NULL);
+}
+
 /* A request of the command. [lock] */
 static void answer(struct tm_ledger_header *header, uint64_t now_ms)
 {
 	uint32_t seq = __atomic_load_n(&header->control_seq, __ATOMIC_ACQUIRE);
+	int rc;
 
-	if (seq == header->control_done)
+	/* An image that scans answers itself. */
+	if (seq == header->control_done || tm_scan_is_busy())
 		return;
-	if (header->control == TM_LEDGER_REFRESH) {
-		(void)sample(now_ms);
-		header->control_error = 0;
-	} else {
-		header->control_error = -38; /* ENOSYS */
+	switch (header->control) {
+	case TM_LEDGER_SCAN_SNAPSHOT:
+	case TM_LEDGER_SCAN_STOP:
+		rc = tm_scan_begin((enum tm_ledger_control)header->control, seq);
+		if (rc != 0)
+			say_done(header, seq, rc);
+		break;
+	default: (void)sample(now_ms); say_done(header, seq, 0);
 	}
-	__atomic_store_n(&header->control_done, seq, __ATOMIC_RELEASE);
-	tm_sys_futex((_Atomic uint32_t *)&header->control_done, 1 /* FUTEX_WAKE */, INT32_MAX,
-		     NULL);
 }
 
 void tm_samples_tick(uint64_t now_ms)
@@ -250,6 +265,8 @@ void tm_samples_pass(void)
 {
 	uint64_t now;
 
+	if (pass.count < STAY_PASSES && ++pass.count == STAY_PASSES && tm_ledger_is_asked_for())
+		tm_helper_stay();
 	if (pass.left != 0) {
 		pass.left--;
 		return;

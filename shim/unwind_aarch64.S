@@ -20,4 +20,14 @@ tm_unwind_here:
 	ret
 	.cfi_endproc
 	.size	tm_unwind_here, . - tm_unwind_here
+/* Where the kernel returns to from a signal handler of ours (scan.c). */
+	.globl	tm_scan_restorer
+	.hidden	tm_scan_restorer
+	.type	tm_scan_restorer, %function
+	.p2align 4
+tm_scan_restorer:
+	mov	x8, #139
+	svc	#0
+	brk	#1
+	.size	tm_scan_restorer, . - tm_scan_restorer
 	.section .note.GNU-stack,"",%progbits

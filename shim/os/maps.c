@@ -183,6 +183,49 @@ int tm_maps_object(uintptr_t address, struct tm_maps_range *ret_range, char *pat
 	return 0;
 }
 
+/* "start-end rw-p offset device inode path" */
+static bool read_line(struct tm_str line, struct tm_maps_line *ret)
+{
+	struct tm_maps_range range;
+	size_t at = 0;
+
+	if (!is_range(line, &range))
+		return false;
+	while (at < line.len && line.at[at] != ' ')
+		at++;
+	if (line.len - at < 6)
+		return false;
+	struct tm_str path = path_of(line);
+	size_t last = line.len;
+	while (last > 0 && line.at[last - 1] != ' ')
+		last--;
+	*ret = (struct tm_maps_line){
+		.start = range.start,
+		.end = range.end,
+		.readable = line.at[at + 1] == 'r',
+		.writable = line.at[at + 2] == 'w',
+		.shared = line.at[at + 4] == 's',
+		.special = tm_str_starts(path, "/dev/") ||
+			   tm_str_starts((struct tm_str){line.at + last, line.len - last}, "[v"),
+	};
+	return true;
+}
+
+int tm_maps_each(void (*see)(const struct tm_maps_line *line, void *arg), void *arg)
+{
+	struct tm_maps_line mapping;
+	struct tm_str line;
+	struct lines l;
+	int err = open_lines(&l, "/proc/self/maps");
+	if (err != 0)
+		return err;
+	while (next_line(&l, &line))
+		if (read_line(line, &mapping))
+			see(&mapping, arg);
+	tm_sys_close(l.fd);
+	return 0;
+}
+
 int tm_maps_resident(uintptr_t start, uintptr_t end, struct tm_maps_resident *ret)
 {
 	struct tm_maps_resident sum = {0, 0};

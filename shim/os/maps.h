@@ -25,6 +25,15 @@ int tm_maps_find(uintptr_t address, struct tm_maps_range *ret_range);
  */
 int tm_maps_object(uintptr_t address, struct tm_maps_range *ret_range, char *path, size_t size);
 
+struct tm_maps_line {
+	uintptr_t start, end;
+	bool readable, writable, shared;
+	bool special; /* of a device, or the kernel's */
+};
+
+/* Each mapping of the process. 0 or -errno. */
+int tm_maps_each(void (*see)(const struct tm_maps_line *line, void *arg), void *arg);
+
 struct tm_maps_resident {
 	uint64_t resident_bytes;
 	uint64_t huge_bytes; /* of these, in huge pages */

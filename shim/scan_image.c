@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/scan_image.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "shim/base/bits.h"
+#include "shim/base/parse.h"
+#include "shim/heap/account.h"
+#include "shim/heap/heap.h"
+#include "shim/heap/span.h"
+#include "shim/heap/zone.h"
+#include "shim/ledger.h"
+#include "shim/os/clock.h"
+#include "shim/os/maps.h"
+#include "shim/os/mem.h"
+#include "shim/os/sys.h"
+#include "shim/samples.h"
+
+/* Below a stack pointer the ABI lets a leaf function keep words. */
+#define RED_ZONE 128u
+#define HEAP_AREA ((uintptr_t)8 << 30)
+
+/* An object: its place and its bit. */
+struct object {
+	uintptr_t at;
+	size_t bytes;
+	uint64_t bit; /* in the planes of verdicts, UINT64_MAX: not in the file */
+	unsigned epoch8;
+};
+
+static struct {
+	const struct tm_scan_order *order;
+	uint32_t *block; /* by granule: head's index + 1 of the block that covers it */
+	uint64_t *mark;  /* by (address - zone) / 16 */
+	uintptr_t *work; /* objects to look into */
+	size_t work_count;
+	uint8_t *plane[TM_LEDGER_STALE];  /* bits of sides / 3, then of granules */
+	uint8_t *before;                  /* the last pass's ONCE */
+	size_t plane_sides, plane_blocks; /* bytes of each part */
+	uint64_t scanned;
+	uint64_t found, found_bytes;
+	uintptr_t own[4][2]; /* tables of this pass */
+	unsigned own_count;
+} image;
+
+/* --- objects ---------------------------------------------------------------------------------- */
+
+static bool block_at(uintptr_t word, size_t granule, struct object *ret)
+{
+	uint32_t head = image.block[granule];
+	const struct tm_granule *g;
+
+	if (head == 0)
+		return false;
+	g = &tm_zone.granules[head - 1];
+	uintptr_t at = tm_zone.base + ((uintptr_t)g->large.page << TM_PAGE_SHIFT);
+	if (word < at || word >= at + (g->large.pages << TM_PAGE_SHIFT))
+		return false;
+	*ret = (struct object){at, g->large.requested, image.plane_sides * 8 + head - 1,
+			       (unsigned)(g->large.account >> 16) & 0xff};
+	return true;
+}
+
+static bool slot_of(const struct tm_granule *head, uint32_t index, struct object *ret)
+{
+	size_t slot = tm_class_bytes(head->klass);
+	bool small = head->klass < TM_SMALL_CLASSES;
+	const uint8_t *e = head->side + index * (small ? 3u : 8u);
+	uint64_t entry = 0, offset;
+
+	__builtin_memcpy(&entry, e, small ? 3 : 8);
+	if ((entry & 0xffff) == TM_ENTRY_FREE)
+		return false;
+	ret->at = (uintptr_t)tm_span_base(head) + index * slot;
+	ret->bytes = small ? slot : tm_bits_min(entry >> 24, slot);
+	ret->bit = tm_ledger_side_offset(e, &offset) ? offset / 3 : UINT64_MAX;
+	ret->epoch8 = (unsigned)(entry >> 16) & 0xff;
+	return true;
+}
+
+static bool object_at(uintptr_t word, struct object *ret)
+{
+	size_t granule = (word - tm_zone.base) >> TM_GRANULE_SHIFT;
+	const struct tm_granule *g = &tm_zone.granules[granule];
+	uintptr_t owner = tm_granule_owner(g);
+
+	if (owner == TM_OWNER_NONE || owner == TM_OWNER_LARGE || image.block[granule] != 0)
+		return block_at(word, granule, ret);
+	const struct tm_granule *head = &tm_zone.granules[g->head - 1];
+	if (head->side == NULL || head->klass >= TM_CLASSES)
+		return false;
+	size_t index = (word - (uintptr_t)tm_span_base(head)) / tm_class_bytes(head->klass);
+	if (index >= head->nslots || index < tm_span_first(head))
+		return false;
+	return slot_of(head, (uint32_t)index, ret);
+}
+
+/* --- marking ---------------------------------------------------------------------------------- */
+
+static bool set_mark(uintptr_t at)
+{
+	size_t bit = (at - tm_zone.base) >> 4;
+	uint64_t mask = UINT64_C(1) << (bit % 64);
+
+	if ((image.mark[bit / 64] & mask) != 0)
+		return false;
+	image.mark[bit / 64] |= mask;
+	return true;
+}
+
+static bool is_marked(uintptr_t at)
+{
+	size_t bit = (at - tm_zone.base) >> 4;
+
+	return (image.mark[bit / 64] >> (bit % 64) & 1) != 0;
+}
+
+static void consider(uintptr_t word)
+{
+	struct object o;
+
+	if (word - tm_zone.base >= tm_zone.len || !object_at(word, &o) || !set_mark(o.at))
+		return;
+	image.work[image.work_count++] = o.at;
+}
+
+static void look_into(uintptr_t from, uintptr_t to, void (*see)(uintptr_t word))
+{
+	from = (from + 7) & ~(uintptr_t)7;
+	for (; from + 8 <= to; from += 8)
+		see(*(const uintptr_t *)from);
+}
+
+static void follow(void)
+{
+	struct object o;
+
+	while (image.work_count != 0) {
+		uintptr_t at = image.work[--image.work_count];
+
+		if (!object_at(at, &o))
+			continue;
+		image.scanned += o.bytes;
+		look_into(o.at, o.at + o.bytes, consider);
+	}
+}
+
+/* --- roots ------------------------------------------------------------------------------------ */
+
+/* What lies below the stack pointer of the one thread whose stack this is. */
+static uintptr_t live_from(uintptr_t start, uintptr_t end)
+{
+	uintptr_t sp = 0;
+	unsigned inside = 0;
+
+	for (uint32_t i = 0; i < image.order->threads; i++) {
+		if (image.order->thread[i].sp < start || image.order->thread[i].sp >= end)
+			continue;
+		sp = image.order->thread[i].sp;
+		inside++;
+	}
+	if (image.order->own_sp >= start && image.order->own_sp < end) {
+		sp = image.order->own_sp;
+		inside++;
+	}
+	/* Several: coroutines, or a pool of stacks: all of it counts. */
+	return inside == 1 && sp - start > RED_ZONE ? sp - RED_ZONE : start;
+}
+
+static void root(uintptr_t start, uintptr_t end)
+{
+	start = live_from(start, end);
+	image.scanned += end - start;
+	look_into(start, end, consider);
+	follow();
+}
+
+/* All of it but a range. */
+static void root_without(uintptr_t start, uintptr_t end, const uintptr_t (*hole)[2], unsigned holes)
+{
+	if (start >= end)
+		return;
+	if (holes == 0) {
+		root(start, end);
+		return;
+	}
+	uintptr_t from = hole[0][0], to = hole[0][1];
+
+	if (from >= end || to <= start) {
+		root_without(start, end, hole + 1, holes - 1);
+		return;
+	}
+	root_without(start, from > start ? from : start, hole + 1, holes - 1);
+	root_without(to < end ? to : end, end, hole + 1, holes - 1);
+}
+
+static void roots(const struct tm_maps_line *line, void *arg)
+{
+	const uintptr_t heaps = tm_heap_base();
+	const uintptr_t granules = (uintptr_t)tm_zone.granules;
+	const size_t count = tm_zone.len >> TM_GRANULE_SHIFT;
+	const uintptr_t hole[][2] = {
+		{tm_zone.base, tm_zone.base + tm_zone.len},
+		{heaps, heaps + HEAP_AREA},
+		{granules, granules + count * sizeof(struct tm_granule)},
+		{image.order->helper, image.order->helper_end},
+		{(uintptr_t)&image, (uintptr_t)(&image + 1)},
+		{(uintptr_t)image.order, (uintptr_t)(image.order + 1)},
+		{image.own[0][0], image.own[0][1]},
+		{image.own[1][0], image.own[1][1]},
+		{image.own[2][0], image.own[2][1]},
+		{image.own[3][0], image.own[3][1]},
+	};
+
+	(void)arg;
+	if (line->readable && line->writable && !line->shared && !line->special)
+		root_without(line->start, line->end, hole, TM_ARRAY_LEN(hole));
+}
+
+/* --- verdicts --------------------------------------------------------------------------------- */
+
+static void set_bit(unsigned plane, uint64_t bit)
+{
+	image.plane[plane][bit / 8] |= (uint8_t)(1u << (bit % 8));
+}
+
+static bool has_bit(const uint8_t *plane, uint64_t bit)
+{
+	return (plane[bit / 8] >> (bit % 8) & 1) != 0;
+}
+
+static void point_out(uintptr_t word)
+{
+	struct object o;
+
+	if (word - tm_zone.base < tm_zone.len && object_at(word, &o) && !is_marked(o.at) &&
+	    o.bit != UINT64_MAX && has_bit(image.plane[TM_LEDGER_ONCE], o.bit))
+		set_bit(TM_LEDGER_INDIRECT, o.bit);
+}
+
+static void judge(const struct object *o, uint32_t epoch, uint32_t last_epoch)
+{
+	uint32_t age = tm_ledger_age(epoch, o->epoch8);
+
+	if (is_marked(o->at) || o->bit == UINT64_MAX || age == 0)
+		return;
+	set_bit(TM_LEDGER_ONCE, o->bit);
+	/* Born before the last pass, so it is the same object. */
+	if (last_epoch == 0 || !has_bit(image.before, o->bit) || age <= epoch - last_epoch)
+		return;
+	set_bit(TM_LEDGER_TWICE, o->bit);
+	image.found++;
+	image.found_bytes += o->bytes;
+}
+
+static void each_object(void (*act)(const struct object *o))
+{
+	size_t granules = tm_zone.len >> TM_GRANULE_SHIFT;
+	struct object o;
+
+	for (size_t i = 0; i < granules; i++) {
+		const struct tm_granule *g = &tm_zone.granules[i];
+		uintptr_t owner = tm_granule_owner(g);
+
+		if (owner == TM_OWNER_LARGE) {
+			uintptr_t at = tm_zone.base + ((uintptr_t)g->large.page << TM_PAGE_SHIFT);
+
+			if (block_at(at, i, &o))
+				act(&o);
+		} else if (owner != TM_OWNER_NONE && g->head == i + 1 && g->side != NULL &&
+			   g->klass < TM_CLASSES) {
+			for (uint32_t n = (uint32_t)tm_span_first(g); n < g->nslots; n++)
+				if (slot_of(g, n, &o))
+					act(&o);
+		}
+	}
+}
+
+static void judge_one(const struct object *o)
+{
+	const struct tm_ledger_header *h = tm_ledger_header();
+
+	judge(o, h->epoch, h->scan_epoch);
+}
+
+static void show_children(const struct object *o)
+{
+	if (o->bit != UINT64_MAX && has_bit(image.plane[TM_LEDGER_ONCE], o->bit))
+		look_into(o->at, o->at + o->bytes, point_out);
+}
+
+/* --- the pass --------------------------------------------------------------------------------- */
+
+static void *table(size_t bytes)
+{
+	char *p;
+
+	bytes = (bytes + TM_PAGE_BYTES) & ~(TM_PAGE_BYTES - 1);
+	p = tm_mem_map(bytes);
+	image.own[image.own_count][0] = (uintptr_t)p;
+	image.own[image.own_count++][1] = (uintptr_t)p + bytes;
+	return p;
+}
+
+static bool make_tables(void)
+{
+	size_t granules = tm_zone.len >> TM_GRANULE_SHIFT;
+
+	image.plane_sides = (size_t)(tm_ledger_sides_bytes() / 24 + 8) & ~(size_t)7;
+	image.plane_blocks = granules / 8 + 8;
+	size_t plane = image.plane_sides + image.plane_blocks;
+	image.block = table(granules * sizeof(uint32_t));
+	image.mark = table(tm_zone.len / 128);
+	image.work = table(tm_zone.len / 2);
+	uint8_t *planes = table(4 * plane);
+	if (image.block == NULL || image.mark == NULL || image.work == NULL || planes == NULL)
+		return false;
+	for (unsigned i = 0; i < TM_LEDGER_STALE; i++)
+		image.plane[i] = planes + i * plane;
+	image.before = planes + 3 * plane;
+	for (size_t i = 0; i < granules; i++) {
+		const struct tm_granule *g = &tm_zone.granules[i];
+
+		if (tm_granule_owner(g) != TM_OWNER_LARGE)
+			continue;
+		size_t last =
+			(g->large.page + g->large.pages - 1) >> (TM_GRANULE_SHIFT - TM_PAGE_SHIFT);
+		for (size_t n = i; n <= last && n < granules; n++)
+			if (n == i || tm_granule_owner(&tm_zone.granules[n]) == TM_OWNER_NONE)
+				image.block[n] = (uint32_t)i + 1;
+	}
+	return true;
+}
+
+static long at_plane(unsigned plane, bool blocks)
+{
+	return (long)(TM_LEDGER_VERDICTS_AT + plane * TM_LEDGER_VERDICT_STRIDE +
+		      (blocks ? TM_LEDGER_VERDICT_BLOCKS : 0));
+}
+
+static void read_before(int fd)
+{
+	tm_sys_pread(fd, image.before, image.plane_sides, at_plane(TM_LEDGER_ONCE, false));
+	tm_sys_pread(fd, image.before + image.plane_sides, image.plane_blocks,
+		     at_plane(TM_LEDGER_ONCE, true));
+}
+
+static int write_planes(int fd)
+{
+	for (unsigned i = 0; i < TM_LEDGER_STALE; i++) {
+		if (tm_syscall6(SYS_pwrite64, fd, (long)(uintptr_t)image.plane[i],
+				(long)image.plane_sides, at_plane(i, false), 0,
+				0) != (long)image.plane_sides)
+			return -ENOSPC;
+		if (tm_syscall6(SYS_pwrite64, fd,
+				(long)(uintptr_t)(image.plane[i] + image.plane_sides),
+				(long)image.plane_blocks, at_plane(i, true), 0,
+				0) != (long)image.plane_blocks)
+			return -ENOSPC;
+	}
+	return 0;
+}
+
+int tm_scan_image(const struct tm_scan_order *order)
+{
+	struct tm_ledger_header *h = tm_ledger_header();
+	int fd = tm_sys_open(tm_ledger_path(), O_RDWR | O_NOFOLLOW, 0), rc;
+
+	if (fd < 0)
+		return fd;
+	__builtin_memset(&image, 0, sizeof(image));
+	image.order = order;
+	if (!make_tables())
+		return -ENOMEM;
+	for (uint32_t i = 0; i < order->threads; i++)
+		consider(order->thread[i].sp); /* a stack that is an object */
+	rc = tm_maps_each(roots, NULL);
+	if (rc != 0)
+		return rc;
+	read_before(fd);
+	each_object(judge_one);
+	each_object(show_children);
+	rc = write_planes(fd);
+	if (rc != 0)
+		return rc;
+	h->scan_epoch = h->epoch;
+	h->scan_level = order->level;
+	h->scanned_bytes = image.scanned;
+	h->scan_ms = tm_clock_ms();
+	h->scan_passes++;
+	tm_samples_event(TM_LEDGER_SCANNED, 0, image.found, image.found_bytes);
+	return 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* scan_image: the part of a leak scan that runs in the image. See scan.h. */
+#ifndef TM_SCAN_IMAGE_H
+#define TM_SCAN_IMAGE_H
+
+#include "shim/base/ledger_format.h"
+
+#define TM_SCAN_THREADS 1024u
+
+struct tm_scan_thread {
+	uintptr_t sp; /* 0: not known */
+};
+
+struct tm_scan_order {
+	struct tm_scan_thread thread[TM_SCAN_THREADS];
+	uint32_t threads;
+	uint32_t seq;
+	uint32_t level;
+	uintptr_t own_sp;
+	uintptr_t helper, helper_end; /* memory of the helper, which is no root */
+};
+
+/* Scans, writes the verdicts, answers. In a child that has nothing else to do. 0 or -errno. */
+int tm_scan_image(const struct tm_scan_order *order);
+
+#endif
