@@ -2,6 +2,8 @@
 /*
  * device_free: cuMemFree and its stream-ordered forms, and what the driver says of device memory.
  */
+#include <stdatomic.h>
+
 #include "cuda_hooks/device_block.h"
 #include "cuda_hooks/device_mem.h"
 #include "cuda_hooks/driver.h"
@@ -312,19 +314,19 @@ void tm_device_looked_at(tm_cu_ptr ptr)
 
 tm_cu_result tm_on_cuIpcGetMemHandle(tm_cu_ipc *handle, tm_cu_ptr ptr)
 {
+	static _Atomic uint32_t refused; /* said once */
 	const struct tm_track_block *b;
 	bool part = false, stitched = false;
 	if (tm_hooks_pools()) {
 		tm_pools_shared();
 		tm_hooks_lock();
 		b = mark(ptr);
-		/* The handle would be of the whole slab, and lead whoever opens it to the slab's start. */
-		part = b != NULL && tm_device_chunk(b) != NULL &&
-		       tm_device_chunk(b)->at != tm_device_chunk(b)->slab->at;
+		/* The handle would be of the whole slab, with what others have in it now and later. */
+		part = b != NULL && tm_device_chunk(b) != NULL;
 		stitched = b != NULL && tm_device_range(b) != NULL;
 		tm_hooks_unlock();
 	}
-	if (part || stitched)
+	if ((part || stitched) && atomic_exchange(&refused, 1) == 0)
 		tm_msg(TM_MSG_WARN,
 		       "a block of a CUDA pool cannot be shared by cuIpcGetMemHandle, use "
 		       "TIERMALLOC_CUDA_POOL=cache");

@@ -23,6 +23,7 @@ struct request {
 	enum tm_pools_use use;
 	bool waiting; /* a fitting block is there, but the device may still use it */
 	bool fresh;   /* what was taken had to be made */
+	bool squeeze; /* no slab can be had: anywhere will do */
 };
 
 /* [lock] The block that the program gets. */
@@ -58,6 +59,8 @@ static bool take_chunk(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
 	struct tm_chunk *c;
 	tm_pool_slab_settle(&p->slab, tm_context_at(q->context)->done);
 	c = tm_pool_slab_take(&p->slab, q->bytes);
+	if (c == NULL && q->squeeze)
+		c = tm_pool_slab_squeeze(&p->slab, q->bytes);
 	if (c == NULL) {
 		q->waiting |= p->slab.wait_bytes >= q->bytes;
 		return false;
@@ -263,7 +266,7 @@ static tm_cu_ptr new_slab(const struct request *q, uint64_t *ret_bytes)
 		tm_hooks_lock();
 		device = tm_context_at(q->context)->device;
 		step = tm_pools_slab_step(q->context, q->bytes);
-		at = tm_context_at(q->context)->pools == NULL
+		at = tm_context_at(q->context)->pools == NULL || q->bytes < TM_POOL_SLAB_SMALL_MOST
 			     ? 0
 			     : tm_pool_slab_remove_empty(&tm_context_at(q->context)->pools->slab,
 							 &bytes);
@@ -284,6 +287,23 @@ static tm_cu_ptr new_slab(const struct request *q, uint64_t *ret_bytes)
 	return at;
 }
 
+static bool hit_locked(struct request *q, tm_cu_ptr *ptr)
+{
+	bool taken = tm_context_at(q->context)->handle == q->handle && take_or_look(q, ptr);
+	if (taken)
+		count(q->context, !q->fresh);
+	return taken;
+}
+
+static bool hit(struct request *q, tm_cu_ptr *ptr)
+{
+	bool taken;
+	tm_hooks_lock();
+	taken = hit_locked(q, ptr);
+	tm_hooks_unlock();
+	return taken;
+}
+
 /* True: the request was served. */
 static bool grow_slab(struct request *q, tm_cu_ptr *ret)
 {
@@ -291,8 +311,9 @@ static bool grow_slab(struct request *q, tm_cu_ptr *ret)
 	tm_cu_ptr at = new_slab(q, &bytes);
 	struct tm_pools *p;
 	bool added = false, taken = false;
+	q->squeeze = true;
 	if (at == 0)
-		return false;
+		return hit(q, ret);
 	tm_hooks_lock();
 	p = tm_context_at(q->context)->pools;
 	if (p != NULL && tm_context_at(q->context)->handle == q->handle) {
@@ -311,23 +332,6 @@ static bool grow_slab(struct request *q, tm_cu_ptr *ret)
 
 /* --- cuMemAlloc ----------------------------------------------------------------------------------- */
 
-static bool hit_locked(struct request *q, tm_cu_ptr *ptr)
-{
-	bool taken = tm_context_at(q->context)->handle == q->handle && take_or_look(q, ptr);
-	if (taken)
-		count(q->context, !q->fresh);
-	return taken;
-}
-
-static bool hit(struct request *q, tm_cu_ptr *ptr)
-{
-	bool taken;
-	tm_hooks_lock();
-	taken = hit_locked(q, ptr);
-	tm_hooks_unlock();
-	return taken;
-}
-
 static bool runs_ahead(const struct request *q)
 {
 	bool ahead;
@@ -335,6 +339,21 @@ static bool runs_ahead(const struct request *q)
 	ahead = tm_pools_runs_ahead(q->context);
 	tm_hooks_unlock();
 	return ahead;
+}
+
+/* Where slabs would leave too much behind. Not where somebody may register what he gets. */
+static bool stitched(struct request *q, tm_cu_ptr *ptr)
+{
+	bool better, taken = false;
+	tm_hooks_lock();
+	better = tm_pools_grows_by_chunks(q->context, q->bytes);
+	tm_hooks_unlock();
+	if (better && !tm_pools_sharing()) {
+		q->use = TM_POOLS_VMM;
+		taken = hit(q, ptr);
+		q->use = TM_POOLS_SLAB;
+	}
+	return taken;
 }
 
 /* Nothing was at hand. */
@@ -346,6 +365,8 @@ static TM_NOINLINE tm_cu_result miss(struct request *q, tm_cu_ptr *ptr)
 	/* Before CUDA 12.5 waiting is the only way to know. */
 	if (q->waiting && tm_device_by_event() && tm_driver.cuCtxRecordEvent == NULL &&
 	    tm_context_synchronise(q->context) == TM_CU_SUCCESS && hit(q, ptr))
+		return TM_CU_SUCCESS;
+	if (q->use == TM_POOLS_SLAB && stitched(q, ptr))
 		return TM_CU_SUCCESS;
 	if (q->use == TM_POOLS_SLAB && grow_slab(q, ptr))
 		return TM_CU_SUCCESS;

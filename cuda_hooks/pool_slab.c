@@ -10,20 +10,25 @@ static unsigned bin_of(uint64_t bytes)
 	return top * 8 + (unsigned)((bytes >> (top - 3)) & 7);
 }
 
+static unsigned is_small_slab(const struct tm_slab *slab)
+{
+	return slab->bytes == TM_POOL_SLAB_SMALL_BYTES;
+}
+
 static void bin_add(struct tm_pool_slab *pool, struct tm_chunk *c)
 {
-	unsigned bin = bin_of(c->bytes);
+	unsigned bin = bin_of(c->bytes), small = is_small_slab(c->slab);
 	c->state = TM_CHUNK_FREE;
-	tm_list_push_front(&pool->bin[bin], &c->node);
-	pool->has[bin / 64] |= UINT64_C(1) << (bin % 64);
+	tm_list_push_front(&pool->bin[small][bin], &c->node);
+	pool->has[small][bin / 64] |= UINT64_C(1) << (bin % 64);
 }
 
 static void bin_remove(struct tm_pool_slab *pool, struct tm_chunk *c)
 {
-	unsigned bin = bin_of(c->bytes);
-	tm_list_remove(&pool->bin[bin], &c->node);
-	if (tm_list_is_empty(&pool->bin[bin]))
-		pool->has[bin / 64] &= ~(UINT64_C(1) << (bin % 64));
+	unsigned bin = bin_of(c->bytes), small = is_small_slab(c->slab);
+	tm_list_remove(&pool->bin[small][bin], &c->node);
+	if (tm_list_is_empty(&pool->bin[small][bin]))
+		pool->has[small][bin / 64] &= ~(UINT64_C(1) << (bin % 64));
 }
 
 static struct tm_chunk *best_in(const struct tm_list *bin, uint64_t bytes)
@@ -41,20 +46,20 @@ static struct tm_chunk *best_in(const struct tm_list *bin, uint64_t bytes)
 	return best;
 }
 
-static struct tm_chunk *best_fit(const struct tm_pool_slab *pool, uint64_t bytes)
+static struct tm_chunk *best_fit(const struct tm_pool_slab *pool, unsigned small, uint64_t bytes)
 {
 	unsigned bin = bin_of(bytes), word = bin / 64;
-	struct tm_chunk *best = best_in(&pool->bin[bin], bytes);
+	struct tm_chunk *best = best_in(&pool->bin[small][bin], bytes);
 	uint64_t has;
 	if (best != NULL)
 		return best;
-	has = tm_bits_from(pool->has[word], bin % 64 + 1);
+	has = tm_bits_from(pool->has[small][word], bin % 64 + 1);
 	while (has == 0) {
-		if (++word == TM_ARRAY_LEN(pool->has))
+		if (++word == TM_ARRAY_LEN(pool->has[small]))
 			return NULL;
-		has = pool->has[word];
+		has = pool->has[small][word];
 	}
-	return best_in(&pool->bin[word * 64 + tm_bits_lowest(has)], bytes);
+	return best_in(&pool->bin[small][word * 64 + tm_bits_lowest(has)], bytes);
 }
 
 /* What is left over becomes a chunk of its own; without memory for its record it stays with this one. */
@@ -75,11 +80,11 @@ static void split(struct tm_pool_slab *pool, struct tm_chunk *c, uint64_t bytes)
 	bin_add(pool, rest);
 }
 
-struct tm_chunk *tm_pool_slab_take(struct tm_pool_slab *pool, uint64_t bytes)
+static struct tm_chunk *take_from(struct tm_pool_slab *pool, unsigned small, uint64_t bytes)
 {
 	struct tm_chunk *c;
 	bytes = tm_bits_align_up(bytes, TM_POOL_SLAB_GRAIN);
-	c = bytes == 0 ? NULL : best_fit(pool, bytes);
+	c = bytes == 0 ? NULL : best_fit(pool, small, bytes);
 	if (c == NULL)
 		return NULL;
 	bin_remove(pool, c);
@@ -88,6 +93,16 @@ struct tm_chunk *tm_pool_slab_take(struct tm_pool_slab *pool, uint64_t bytes)
 	c->slab->live_bytes += c->bytes;
 	pool->live_bytes += c->bytes;
 	return c;
+}
+
+struct tm_chunk *tm_pool_slab_take(struct tm_pool_slab *pool, uint64_t bytes)
+{
+	return take_from(pool, bytes < TM_POOL_SLAB_SMALL_MOST, bytes);
+}
+
+struct tm_chunk *tm_pool_slab_squeeze(struct tm_pool_slab *pool, uint64_t bytes)
+{
+	return take_from(pool, bytes >= TM_POOL_SLAB_SMALL_MOST, bytes);
 }
 
 void tm_pool_slab_give(struct tm_pool_slab *pool, struct tm_chunk *c, uint32_t epoch)

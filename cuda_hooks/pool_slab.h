@@ -14,6 +14,13 @@
 #define TM_POOL_SLAB_GRAIN 512u
 #define TM_POOL_SLAB_BINS 512u
 
+/*
+ * Small blocks have slabs of their own, which are known by this size: one of 4 KiB in the middle of a
+ * large slab would keep the room on both sides of it apart for as long as it lives.
+ */
+#define TM_POOL_SLAB_SMALL_MOST (UINT64_C(1) << 20)
+#define TM_POOL_SLAB_SMALL_BYTES (UINT64_C(16) << 20)
+
 enum tm_chunk_state { TM_CHUNK_FREE, TM_CHUNK_LIVE, TM_CHUNK_WAITING };
 
 struct tm_slab;
@@ -37,16 +44,18 @@ struct tm_slab {
 
 struct tm_pool_slab {
 	struct tm_list slabs;
-	struct tm_list bin[TM_POOL_SLAB_BINS];
-	uint64_t has[TM_POOL_SLAB_BINS / 64];
+	struct tm_list bin[2][TM_POOL_SLAB_BINS]; /* of slabs for large and for small blocks */
+	uint64_t has[2][TM_POOL_SLAB_BINS / 64];
 	struct tm_list waiting; /* in the order of their epochs */
 	uint64_t slab_bytes;    /* all slabs */
 	uint64_t live_bytes;    /* of these handed out */
 	uint64_t wait_bytes;
 };
 
-/* NULL: no room. */
+/* NULL: no room where such blocks lie. */
 struct tm_chunk *tm_pool_slab_take(struct tm_pool_slab *pool, uint64_t bytes);
+/* The same, in the slabs of the others: where no more can be had. */
+struct tm_chunk *tm_pool_slab_squeeze(struct tm_pool_slab *pool, uint64_t bytes);
 void tm_pool_slab_give(struct tm_pool_slab *pool, struct tm_chunk *chunk, uint32_t epoch);
 
 /* Whatever was freed in epochs up to `done` becomes room. */

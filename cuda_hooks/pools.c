@@ -13,8 +13,8 @@
 
 #define MIB ((uint64_t)1 << 20)
 #define CHUNK_BYTES (2 * MIB)
-#define SLAB_MOST (256 * MIB)
-#define SLAB_LEAST (32 * MIB)
+#define SLAB_MOST (512 * MIB)
+#define SLAB_LEAST (64 * MIB)
 #define VMM_LEAST MIB /* smaller blocks would waste half a chunk and more */
 #define LOOK_MS 100u
 
@@ -328,7 +328,13 @@ bool tm_pools_runs_ahead(uint16_t context)
 uint64_t tm_pools_slab_step(uint16_t context, uint64_t bytes)
 {
 	const struct device *d = device_of(context);
-	uint64_t step = tm_bits_clamp(d->total / 64, SLAB_LEAST, SLAB_MOST);
+	const struct tm_pools *p = tm_context_at(context)->pools;
+	uint64_t least = tm_bits_min(SLAB_LEAST, d->total / 32);
+	uint64_t most = tm_bits_clamp(d->total / 64, least, SLAB_MOST);
+	/* As much again: a few large slabs leave less between blocks than many small ones. */
+	uint64_t step = tm_bits_clamp(p == NULL ? 0 : p->slab.slab_bytes, least, most);
+	if (bytes != 0 && bytes < TM_POOL_SLAB_SMALL_MOST)
+		return TM_POOL_SLAB_SMALL_BYTES;
 	while (step / 2 >= CHUNK_BYTES && (int64_t)d->available < (int64_t)(step + low_mark(d)))
 		step /= 2;
 	return tm_bits_align_up(tm_bits_max(step, bytes), CHUNK_BYTES);
@@ -381,10 +387,13 @@ void tm_pools_shared(void)
 	atomic_store_explicit(&shared, 1, memory_order_relaxed);
 }
 
-static enum tm_pools_use cutting(const struct device *d, uint64_t bytes)
+bool tm_pools_grows_by_chunks(uint16_t context, uint64_t bytes)
 {
-	return d->vmm && bytes >= CHUNK_BYTES && d->available < d->total / 4 ? TM_POOLS_VMM
-									     : TM_POOLS_SLAB;
+	const struct device *d = device_of(context);
+	const struct tm_pools *p = tm_context_at(context)->pools;
+	if (p == NULL || !d->vmm || bytes < CHUNK_BYTES)
+		return false;
+	return d->available < d->total / 4 || p->vmm.idle_chunks * p->vmm.chunk_bytes >= bytes;
 }
 
 enum tm_pools_use tm_pools_choose(uint16_t context, uint64_t bytes,
@@ -403,5 +412,5 @@ enum tm_pools_use tm_pools_choose(uint16_t context, uint64_t bytes,
 		return TM_POOLS_NONE;
 	if (v->use == TM_SITES_WHOLE)
 		return TM_POOLS_WHOLE;
-	return sharing ? TM_POOLS_NONE : cutting(d, bytes);
+	return sharing ? TM_POOLS_NONE : TM_POOLS_SLAB;
 }

@@ -47,6 +47,12 @@ bool tm_pools_is_low(uint16_t context);
  */
 bool tm_pools_runs_ahead(uint16_t context);
 
+/*
+ * [lock] Whether a request that fits no slab had better be stitched from chunks than get a new slab: the
+ * device is three quarters full, or chunks lie idle. What holes the slabs have is used before.
+ */
+bool tm_pools_grows_by_chunks(uint16_t context, uint64_t bytes);
+
 /* [lock] How large the next slab shall be. */
 uint64_t tm_pools_slab_step(uint16_t context, uint64_t bytes);
 
