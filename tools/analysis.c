@@ -359,6 +359,11 @@ static void frag_verdict(struct tm_analysis *a, struct tm_fmt_out *out)
 		a->span_bytes + (a->doc->balance.cached > 0 ? (uint64_t)a->doc->balance.cached : 0);
 	tm_fmt_fixed(text, sizeof(text), live ? held * 100 / live : 100, 2);
 	tm_fmt_add(out, "%s bytes held for each live one", text);
+	const struct tm_ledger_counters *c = &a->ledger->counters;
+	if (c->at_peak_live) {
+		tm_fmt_fixed(text, sizeof(text), c->at_peak_rss * 100 / c->at_peak_live, 2);
+		tm_fmt_add(out, " (%s resident at the peak)", text);
+	}
 	tm_fmt_bytes(text, sizeof(text), pinned);
 	tm_fmt_add(out, "; %llu pages of 2 MiB less than half live, %s pinned",
 		   (unsigned long long)sparse, text);

@@ -59,6 +59,8 @@ int tm_analysis_fill(struct tm_document *doc, struct tm_ledger *ledger,
 /* The parts. Ids first; leaks say which sites want symbols; sites are named last. */
 void tm_analysis_add_ids(struct tm_analysis *a);
 void tm_analysis_add_stacks(struct tm_analysis *a);
+/* Of the samples of a site's key, the share that had the stack that is shown. */
+double tm_analysis_stack_share(const struct tm_analysis *a, size_t site, uint64_t *ret_samples);
 void tm_analysis_find_leaks(struct tm_analysis *a);
 void tm_analysis_judge_leaks(struct tm_analysis *a);
 void tm_analysis_find_fragments(struct tm_analysis *a);

@@ -453,6 +453,8 @@ static void add_tiers(struct frag *f)
 {
 	bool apart = (f->a->ledger->header.features & TM_LEDGER_HAS_TIERS) != 0;
 
+	for (uint8_t tier = 1; tier < TM_LEDGER_TIERS; tier++)
+		apart |= f->objects[tier] != 0;
 	for (uint8_t tier = 0; tier < TM_LEDGER_TIERS; tier++) {
 		if (tier == 0 ? !apart || f->objects[0] : apart)
 			add_tier(f, tier, apart);

@@ -234,6 +234,13 @@ static struct tm_doc_leak *add_leak(struct tm_analysis *a, size_t site,
 	leak->live_bytes = s->live_bytes;
 	leak->live_objs = s->live_objects;
 	leak->acknowledged = false;
+	uint64_t samples;
+	double share = tm_analysis_stack_share(a, site, &samples);
+	if (share < 1)
+		leak->hint = tm_document_format(
+			a->doc,
+			"its samples disagree: %.0f %% of %llu came through the stack shown, others elsewhere",
+			100 * share, (unsigned long long)samples);
 	if (a->ledger->header.scan_passes) {
 		leak->scan.passes = a->ledger->header.scan_passes;
 		leak->scan.threads_stopped = a->ledger->header.threads_stopped;

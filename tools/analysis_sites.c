@@ -233,6 +233,22 @@ static const struct tm_ledger_stack *find_stack(const struct tm_analysis *a,
 	return NULL;
 }
 
+double tm_analysis_stack_share(const struct tm_analysis *a, size_t site, uint64_t *ret_samples)
+{
+	const struct tm_ledger_stack *best = find_stack(a, &a->ledger->sites[site]);
+	uint64_t all = 0;
+
+	*ret_samples = 0;
+	if (best == NULL)
+		return 1;
+	for (size_t i = 0; i < a->stack_count; i++) {
+		if (a->stacks[i]->site == best->site && a->stacks[i]->height == best->height)
+			all += a->stacks[i]->samples;
+	}
+	*ret_samples = all;
+	return all ? (double)best->samples / (double)all : 1;
+}
+
 static void add_stack(struct tm_analysis *a, size_t site, struct seen_table *seen)
 {
 	const struct tm_ledger_site *s = &a->ledger->sites[site];

@@ -354,6 +354,9 @@ static bool add_running(struct tm_analysis *a)
 	b->residual = (int64_t)b->rss_bytes - sum(b);
 	a->doc->hugepages.huge_bytes = s->huge;
 	a->doc->hugepages.resident_bytes = zone;
+	/* Of each tier nobody knows; of all together it is this. */
+	if (a->doc->tiers.count == 1 && zone)
+		a->doc->tiers.at[0].huge_cov = (double)s->huge / (double)zone;
 	add_mappings(s);
 	return true;
 }

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Reports on a terminal: lines are no wider than it, colours unless NO_COLOR or TERM=dumb; in a pipe
+whole lines without colours. 'top' redraws until 'q'."""
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+TOOL = os.environ["TM_BUILD"] + "/tiermalloc"
+problems = []
+
+
+def on_terminal(words, columns, keys=b"", **more):
+    env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS")}
+    pid, fd = pty.fork()
+    if pid == 0:
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
+        os.execvpe(TOOL, [TOOL] + words, dict(env, TERM="xterm", **more))
+    out = b""
+    if keys:
+        time.sleep(1.0)
+        os.write(fd, keys)
+    while True:
+        try:
+            part = os.read(fd, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        out += part
+    os.waitpid(pid, 0)
+    return out.decode()
+
+
+subprocess.run([os.environ["TM_BUILD"] + "/tests/tools/make_ledger", "l.tm", "300"], check=True)
+whole = subprocess.run([TOOL, "frag", "l.tm"], capture_output=True, text=True, check=True).stdout
+if "\033" in whole:
+    problems.append("colours in a pipe")
+if max(map(len, whole.splitlines())) <= 80:
+    problems.append("nothing to cut")
+for verb in ("report", "leaks", "frag"):
+    narrow = on_terminal([verb, "l.tm"], 40, NO_COLOR="1")
+    if "\033" in narrow:
+        problems.append("%s: colours with NO_COLOR" % verb)
+    if max(map(len, narrow.split("\r\n"))) > 40:
+        problems.append("%s: a line is wider than the terminal" % verb)
+    if "VERDICT" not in narrow.split("\r\n")[0]:
+        problems.append("%s: line one is no verdict" % verb)
+if "\033[" not in on_terminal(["leaks", "l.tm"], 100):
+    problems.append("no colours on a terminal")
+if "\033[" in on_terminal(["leaks", "l.tm"], 100, TERM_PROGRAM="x", NO_COLOR="yes"):
+    problems.append("colours with NO_COLOR=yes")
+top = on_terminal(["top", "l.tm", "-d", "200ms"], 80, keys=b"q")
+if "VERDICT" not in top or "\033[2J" not in top:
+    problems.append("top does not draw: %r" % top[:300])
+print("\n".join(problems))
+sys.exit(bool(problems))
