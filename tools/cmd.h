@@ -31,6 +31,7 @@ int tm_cmd_symbols(int argc, char **argv);
 int tm_cmd_top(int argc, char **argv);
 int tm_cmd_frag(int argc, char **argv);
 int tm_cmd_leaks(int argc, char **argv);
+int tm_cmd_serve(int argc, char **argv);
 int tm_cmd_report(int argc, char **argv);
 int tm_cmd_replay(int argc, char **argv);
 int tm_cmd_trace(int argc, char **argv);

@@ -23,11 +23,11 @@ static bool is_json(const char *path)
 	return c == '{';
 }
 
-static int load_ledger(struct tm_document *doc, const char *path)
+static int load_ledger(struct tm_document *doc, const char *path, size_t symbol_sites)
 {
 	const struct tm_analysis_options options = {
 		.kind = TM_DOC_FULL,
-		.symbol_sites = TM_ANALYSIS_ALL,
+		.symbol_sites = symbol_sites,
 	};
 	struct tm_ledger ledger;
 
@@ -40,5 +40,11 @@ static int load_ledger(struct tm_document *doc, const char *path)
 
 int tm_document_load(struct tm_document *doc, const char *what)
 {
-	return is_json(what) ? tm_document_read_json(doc, what) : load_ledger(doc, what);
+	return is_json(what) ? tm_document_read_json(doc, what)
+			     : load_ledger(doc, what, TM_ANALYSIS_ALL);
+}
+
+int tm_document_load_counts(struct tm_document *doc, const char *ledger)
+{
+	return load_ledger(doc, ledger, 0);
 }

@@ -11,4 +11,7 @@
 /* Fills an initialised document; 0, or -1 after one line on standard error. */
 int tm_document_load(struct tm_document *doc, const char *what);
 
+/* The same of a ledger, without looking for functions' names: fast. */
+int tm_document_load_counts(struct tm_document *doc, const char *ledger);
+
 #endif

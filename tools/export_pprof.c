@@ -166,12 +166,45 @@ static void put_value_type(struct profile *p, unsigned field, const char *type, 
 	tm_buffer_clear(&m);
 }
 
+static void put_mapping(struct profile *p, size_t number, bool named)
+{
+	const struct tm_doc_module *module = &p->doc->modules.at[number];
+	struct tm_buffer m = {0};
+
+	put_number(&m, 1, number + 1);
+	if (module->base != TM_DOC_UNKNOWN && module->end != TM_DOC_UNKNOWN) {
+		put_number(&m, 2, module->base);
+		put_number(&m, 3, module->end);
+	}
+	if (module->offset != TM_DOC_UNKNOWN)
+		put_number(&m, 4, module->offset);
+	put_number(&m, 5, string(p, module->path));
+	put_number(&m, 6, string(p, module->build_id));
+	for (unsigned field = 7; field <= 10; field++) /* functions, files, lines, inlined ones */
+		put_number(&m, field, named);
+	put_message(p, &p->out, PROFILE_MAPPING, &m);
+	tm_buffer_clear(&m);
+}
+
+/* The reader takes the first for the program: where none is known to be, the first of the list. */
+static size_t program_of(const struct tm_document *d)
+{
+	for (size_t i = 0; i < d->modules.count; i++) {
+		const char *path = d->modules.at[i].path;
+		const char *slash = path ? strrchr(path, '/') : NULL;
+
+		if (slash && d->process.program && strcmp(slash + 1, d->process.program) == 0)
+			return i;
+	}
+	return 0;
+}
+
 /* A module has functions when one of its frames has a name; else the reader looks for symbols. */
 static void put_mappings(struct profile *p)
 {
 	const struct tm_document *d = p->doc;
 	bool *named = calloc(d->modules.count + 1, sizeof(*named));
-	struct tm_buffer m = {0};
+	size_t program = program_of(d);
 
 	if (named == NULL) {
 		p->failed = true;
@@ -181,26 +214,13 @@ static void put_mappings(struct profile *p)
 		if (d->frames.at[i].fn && d->frames.at[i].module < d->modules.count)
 			named[d->frames.at[i].module] = true;
 	}
+	if (d->modules.count)
+		put_mapping(p, program, named[program]);
 	for (size_t i = 0; i < d->modules.count; i++) {
-		const struct tm_doc_module *module = &d->modules.at[i];
-
-		put_number(&m, 1, i + 1);
-		if (module->base != TM_DOC_UNKNOWN && module->end != TM_DOC_UNKNOWN) {
-			put_number(&m, 2, module->base);
-			put_number(&m, 3, module->end);
-		}
-		if (module->offset != TM_DOC_UNKNOWN)
-			put_number(&m, 4, module->offset);
-		put_number(&m, 5, string(p, module->path));
-		put_number(&m, 6, string(p, module->build_id));
-		put_number(&m, 7, named[i]);
-		put_number(&m, 8, named[i]);
-		put_number(&m, 9, named[i]);
-		put_number(&m, 10, named[i]);
-		put_message(p, &p->out, PROFILE_MAPPING, &m);
+		if (i != program)
+			put_mapping(p, i, named[i]);
 	}
 	free(named);
-	tm_buffer_clear(&m);
 }
 
 static void put_functions(struct profile *p)

@@ -20,6 +20,7 @@ tiermalloc_SOURCES = \
 	%reldir%/cmd_export.c \
 	%reldir%/cmd_report.c \
 	%reldir%/cmd_run.c \
+	%reldir%/cmd_serve.c \
 	%reldir%/config_man.c \
 	%reldir%/config_man.h \
 	%reldir%/doctor.h \
@@ -42,11 +43,15 @@ tiermalloc_SOURCES = \
 	%reldir%/export_pprof.c \
 	%reldir%/export_prometheus.c \
 	%reldir%/export_stacks.c \
+	%reldir%/http.c \
+	%reldir%/http.h \
 	%reldir%/json_out.c \
 	%reldir%/json_schema.c \
 	%reldir%/library.c \
 	%reldir%/ledger.c \
 	%reldir%/ledger.h \
+	%reldir%/ledger_list.c \
+	%reldir%/ledger_list.h \
 	%reldir%/library.h \
 	%reldir%/main.c \
 	%reldir%/page.S \

@@ -41,7 +41,8 @@ static const struct verb verbs[] = {
 	 "trace -o FILE -- COMMAND...      record all requests of a program"},
 	{"replay", tm_cmd_replay, "replay FILE [--rules FILE]       say where a trace would go"},
 	{"export", tm_cmd_export, "export --format F LEDGER -o FILE write it for another tool"},
-	{"serve", NULL, NULL},
+	{"serve", tm_cmd_serve,
+	 "serve [--listen ADDR:PORT]       metrics and profiles of all, over HTTP"},
 	{"symbols", tm_cmd_symbols,
 	 "symbols LEDGER                   say whose functions can be told"},
 };

@@ -43,9 +43,11 @@ const OTHER = '(other sites)';
 
 // Frames of libraries that everything goes through say little about who asked.
 const plumbing = /^(std::|__gnu_cxx::|operator new|__libc_|_start$|_PyEval_EvalFrameDefault$|_PyObject_|PyObject_)/;
+const runtime = /^(libstdc\+\+|libc\+\+|libc[.-]|libm[.-]|libgcc_s|ld-linux|ld-musl|libpthread|libpython|libtiermalloc)/;
 function ownFrame(site) {
 	const frames = framesOf(site);
-	return frames.find(f => !plumbing.test(frameName(f))) || frames[0] || null;
+	const through = f => plumbing.test(frameName(f)) || (f.fn === null && f.module !== null && runtime.test(baseName(doc.modules[f.module].path)));
+	return frames.find(f => !through(f)) || frames[0] || null;
 }
 const siteName = site => {
 	const f = ownFrame(site);

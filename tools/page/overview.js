@@ -68,7 +68,7 @@ function leakNode(leak, most) {
 		known(leak.per_session) ? ['Per session', digits(Number(leak.per_session))] : known(leak.per_request) ? ['Per request', digits(Number(leak.per_request))]
 			: ['Confidence', known(leak.confidence) ? String(leak.confidence) : '–']];
 	const rate = leak.class === 'growing' ? ['+', bytes(leak.slope_bytes_per_h), h('small', {}, 'an hour', leak.ci95.length === 2 ? `, 95 % within ${bytes(leak.ci95[0])} to ${bytes(leak.ci95[1])}` : '')]
-		: [bytes(leak.direct), h('small', {}, `unreachable${or0(leak.indirect) ? `, and ${bytes(leak.indirect)} behind it` : ''}`)];
+		: [bytes(leak.direct), h('small', {}, `${leak.class === 'exit' ? 'live after the end' : 'unreachable'}${or0(leak.indirect) ? `, and ${bytes(leak.indirect)} behind it` : ''}`)];
 	return h('article', {class: `leak${leak.acknowledged ? ' quiet' : ''}`},
 		h('header', {}, h('b', {}, leak.class === 'growing' ? 'growing' : leak.class === 'exit' ? 'left at exit' : 'unreachable'),
 			h('span', {}, leak.class === 'growing' ? 'still reachable' : ''), site && site.tier && h('span', {}, h('span', {class: `dot ${tierClass(site.tier)}`}), site.tier),

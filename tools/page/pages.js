@@ -109,7 +109,7 @@ function classesSection() {
 	if (all.length === 0)
 		return null;
 	const parts = c => {
-		const used = or0(c.live_objs) * or0(c.class_bytes), asked = Math.min(or0(c.req_bytes), used);
+		const used = c.class_bytes > 0 ? or0(c.live_objs) * c.class_bytes : c.span_bytes * (1 - or0(c.ext)), asked = Math.min(or0(c.req_bytes), used);
 		return {asked, inside: used - asked, outside: Math.max(0, c.span_bytes - used)};
 	};
 	const chart = h('div', {});
@@ -119,7 +119,7 @@ function classesSection() {
 		const svg = g('svg', {viewBox: `0 0 ${width} ${height}`, height, role: 'img', 'aria-label': 'Size classes by bytes of their pages'});
 		list.forEach((c, i) => {
 			const p = parts(c), y = i * row + 4;
-			svg.append(g('text', {class: 'ink num', x: left - 10, y: y + 12, 'text-anchor': 'end'}, bytes(c.class_bytes)), g('circle', {class: `fill ${tierClass(c.tier)}`, cx: 5, cy: y + 8, r: 4}),
+			svg.append(g('text', {class: 'ink num', x: left - 10, y: y + 12, 'text-anchor': 'end'}, c.class_bytes > 0 ? bytes(c.class_bytes) : 'large'), g('circle', {class: `fill ${tierClass(c.tier)}`, cx: 5, cy: y + 8, r: 4}),
 				!narrow && g('text', {x: 15, y: y + 12}, c.tier || ''));
 			const group = g('g', tipped(`${c.tier || ''} ${bytes(c.class_bytes)}\n${bytes(p.asked)} asked for, ${bytes(p.inside)} rounding (${percent(c.int, 1)}), ${bytes(p.outside)} in free slots (${percent(c.ext, 1)})`),
 				g('rect', {class: `fill ${tierClass(c.tier)}`, x: left, y, width: Math.max(1, x(p.asked)), height: 15, rx: 2}),
@@ -131,7 +131,7 @@ function classesSection() {
 	};
 	redraws.push(draw);
 	const makeTable = () => table([{title: 'Tier'}, {title: 'Slot', n: 1}, {title: 'Objects', n: 1}, {title: 'Asked for', n: 1}, {title: 'Rounding', n: 1}, {title: 'Free slots', n: 1}, {title: 'Pages', n: 1}],
-		all.map(c => [c.tier || '–', count(c.class_bytes), count(c.live_objs), bytes(c.req_bytes), percent(c.int, 1), percent(c.ext, 1), bytes(c.span_bytes)]), {label: 'Size classes'});
+		all.map(c => [c.tier || '–', c.class_bytes > 0 ? count(c.class_bytes) : 'large', count(c.live_objs), bytes(c.req_bytes), percent(c.int, 1), percent(c.ext, 1), bytes(c.span_bytes)]), {label: 'Size classes'});
 	return section('classes', 'Size classes', 'What the pages of each class hold: asked for, rounding, free slots.', [legend([['persistent', 'asked for, in the tier’s colour'], ['other', 'rounding'], ['bad', 'free slots']]), h('div', {style: {height: '.6rem'}}), chart], makeTable);
 }
 

@@ -99,7 +99,7 @@ function heatSection() {
 		}
 		const columns = Math.max(...list.map(s => s[state.by].length));
 		const left = narrow ? 0 : 270, row = narrow ? 34 : 21, top = narrow ? 14 : 0;
-		const w = (width - left) / columns, height = list.length * row + 24;
+		const w = Math.min(90, (width - left) / columns), height = list.length * row + 24;
 		const svg = g('svg', {viewBox: `0 0 ${width} ${height}`, height, role: 'img', 'aria-label': 'Live objects by site and time of birth; the table has the numbers'});
 		list.forEach((s, i) => {
 			const values = s[state.by].map(or0), most = Math.max(...values);
