@@ -33,15 +33,18 @@ void tm_lifetime_tick(struct tm_lifetime_epoch *epoch, uint64_t now_ms)
 	uint64_t mark = GET(epoch->mark_ms);
 	uint64_t passed = now_ms - mark;
 
-	if (now_ms < mark || passed < TM_LIFETIME_EPOCH_MS || GET(epoch->told))
+	if (now_ms < mark || passed < TM_LIFETIME_EPOCH_MS)
 		return;
 	if (!atomic_compare_exchange_strong_explicit(&epoch->mark_ms, &mark, now_ms,
 						     memory_order_relaxed, memory_order_relaxed))
 		return;
 	/* The first tick only sets the mark. A long silence is as long as it was. */
-	if (mark != 0)
-		atomic_fetch_add_explicit(&epoch->now, (uint32_t)(passed / TM_LIFETIME_EPOCH_MS),
-					  memory_order_relaxed);
+	if (mark == 0)
+		return;
+	passed /= TM_LIFETIME_EPOCH_MS;
+	atomic_fetch_add_explicit(&epoch->time, (uint32_t)passed, memory_order_relaxed);
+	if (!GET(epoch->told))
+		atomic_fetch_add_explicit(&epoch->now, (uint32_t)passed, memory_order_relaxed);
 }
 
 static enum tm_tier side_of(uint32_t shorts, uint32_t longs, enum tm_tier before)
@@ -109,7 +112,7 @@ void tm_lifetime_learn(struct tm_sites *sites, uint16_t site, uint32_t age, uint
 	}
 }
 
-uint32_t tm_lifetime_born(struct tm_sites *sites, uint16_t site, uint32_t epoch, uint32_t count)
+uint32_t tm_lifetime_born(struct tm_sites *sites, uint16_t site, uint32_t time, uint32_t count)
 {
 	uint32_t born = 0;
 
@@ -119,20 +122,20 @@ uint32_t tm_lifetime_born(struct tm_sites *sites, uint16_t site, uint32_t epoch,
 
 		PUT(r->born, before + count);
 		if (before == 0)
-			PUT(r->first_epoch, epoch);
+			PUT(r->first_time, time);
 		if (at == site)
 			born = before + count;
 	}
 	return born;
 }
 
-enum tm_tier tm_lifetime_serving(const struct tm_site_record *r, uint32_t epoch)
+enum tm_tier tm_lifetime_serving(const struct tm_site_record *r, uint32_t time)
 {
 	enum tm_tier tier = tm_lifetime_belief(r);
 
 	if (TM_LIKELY(tier != TM_TIER_ALL))
 		return tier;
-	if (GET(r->born) != 0 && epoch - GET(r->first_epoch) >= TM_LIFETIME_SETTLED)
+	if (GET(r->born) != 0 && time - GET(r->first_time) >= TM_LIFETIME_SETTLED)
 		return TM_TIER_PERSISTENT;
 	return TM_TIER_ALL;
 }

@@ -31,7 +31,8 @@
 
 /* [atomic] */
 struct tm_lifetime_epoch {
-	_Atomic uint32_t now;
+	_Atomic uint32_t now;  /* steps or half seconds: what ages are counted in */
+	_Atomic uint32_t time; /* half seconds, always */
 	_Atomic uint32_t told; /* 1: the program says where steps begin, time is not asked */
 	_Atomic uint64_t mark_ms;
 };
@@ -47,6 +48,11 @@ void tm_lifetime_step(struct tm_lifetime_epoch *epoch);
 /* It is now_ms: perhaps an epoch begins. */
 void tm_lifetime_tick(struct tm_lifetime_epoch *epoch, uint64_t now_ms);
 
+TM_INLINE uint32_t tm_lifetime_time(const struct tm_lifetime_epoch *epoch)
+{
+	return atomic_load_explicit(&epoch->time, memory_order_relaxed);
+}
+
 /* Age of a block of which only the low bits of the birth epoch were kept. */
 TM_INLINE uint32_t tm_lifetime_age(uint32_t now, uint8_t birth)
 {
@@ -57,7 +63,7 @@ TM_INLINE uint32_t tm_lifetime_age(uint32_t now, uint8_t birth)
 void tm_lifetime_learn(struct tm_sites *sites, uint16_t site, uint32_t age, uint32_t count);
 
 /* `count` blocks were born: the same. Returns the births that the record has now. */
-uint32_t tm_lifetime_born(struct tm_sites *sites, uint16_t site, uint32_t epoch, uint32_t count);
+uint32_t tm_lifetime_born(struct tm_sites *sites, uint16_t site, uint32_t time, uint32_t count);
 
 TM_INLINE enum tm_tier tm_lifetime_belief(const struct tm_site_record *r)
 {
@@ -71,7 +77,7 @@ TM_INLINE bool tm_lifetime_is_mixed(const struct tm_site_record *r)
 }
 
 /* What a record says while serving; TM_TIER_ALL: nothing. */
-enum tm_tier tm_lifetime_serving(const struct tm_site_record *r, uint32_t epoch);
+enum tm_tier tm_lifetime_serving(const struct tm_site_record *r, uint32_t time);
 
 /*
  * While loading: temporary where practically nothing of the site ever stayed, session where most of it

@@ -117,7 +117,7 @@ static void count_birth(struct tm_route *route, struct tm_sites_way *way)
 		way->left--;
 		return;
 	}
-	born = tm_lifetime_born(&route->sites, way->index, tm_lifetime_now(&route->epoch),
+	born = tm_lifetime_born(&route->sites, way->index, tm_lifetime_time(&route->epoch),
 				way->batch);
 	way->batch = (uint16_t)(born < BORN_SHARE                ? 1
 				: born / BORN_SHARE < BORN_BATCH ? born / BORN_SHARE
@@ -136,7 +136,7 @@ static void evict(struct tm_route *route, struct tm_sites_way *way)
 	uint32_t pending = way->batch ? way->batch - 1u - way->left : 0;
 
 	if (pending)
-		tm_lifetime_born(&route->sites, way->index, tm_lifetime_now(&route->epoch),
+		tm_lifetime_born(&route->sites, way->index, tm_lifetime_time(&route->epoch),
 				 pending);
 }
 
@@ -262,7 +262,7 @@ static enum tm_tier learned(const struct tm_route *route, uint16_t index, enum t
 
 		tier = phase == TM_PHASE_LOAD
 			       ? tm_lifetime_loading(r)
-			       : tm_lifetime_serving(r, tm_lifetime_now(&route->epoch));
+			       : tm_lifetime_serving(r, tm_lifetime_time(&route->epoch));
 		index = r->parent;
 		if (atomic_load_explicit(&r->born, memory_order_relaxed) > INHERIT_BIRTHS)
 			break;

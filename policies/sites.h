@@ -42,7 +42,7 @@ struct tm_site_record {
 	_Atomic uint32_t rules_generation;
 	_Atomic uint32_t shorts, longs; /* frees, by age */
 	_Atomic uint32_t born;          /* births; threads hand them over late */
-	_Atomic uint32_t first_epoch;   /* of the first birth */
+	_Atomic uint32_t first_time;    /* of the first birth */
 	_Atomic uint16_t rule;          /* that decided last; 0: none */
 	uint16_t slot;          /* [reporter] its number in the report + 1; 0: not reported yet */
 	_Atomic uint16_t ruled; /* the last rule that decided anything here; 0: none ever */

@@ -120,8 +120,9 @@ static void print(const struct tm_replay *replay, const struct tm_trace *trace, 
 	print_sites(replay, top);
 }
 
-static int replay_file(const char *file, const char *rules_path, uint32_t top)
+static int replay_file(const char *file, const char *rules_path, uint32_t top, bool steps)
 {
+	struct tm_replay_options options = {.steps = steps};
 	struct tm_rules_file rules = {0};
 	struct tm_replay replay;
 	struct tm_trace trace;
@@ -133,7 +134,9 @@ static int replay_file(const char *file, const char *rules_path, uint32_t top)
 		tm_rules_file_close(&rules);
 		return TM_EXIT_USAGE;
 	}
-	if (tm_replay_run(&replay, &trace, rules_path ? &rules.rules : NULL) == 0) {
+	if (rules_path)
+		options.rules = &rules.rules;
+	if (tm_replay_run(&replay, &trace, &options) == 0) {
 		print(&replay, &trace, file, top);
 		if (rules_path)
 			tm_rules_file_print_unused(&rules.rules, rules_path);
@@ -149,6 +152,7 @@ static int replay_file(const char *file, const char *rules_path, uint32_t top)
 int tm_cmd_replay(int argc, char **argv)
 {
 	const char *file = NULL, *rules = NULL;
+	bool steps = false;
 	uint64_t top = 0;
 
 	for (int i = 1; i < argc; i++) {
@@ -157,6 +161,8 @@ int tm_cmd_replay(int argc, char **argv)
 				return tm_say_usage("'%s' is not a number of sites", argv[i]);
 		} else if (strcmp(argv[i], "--rules") == 0 && i + 1 < argc) {
 			rules = argv[++i];
+		} else if (strcmp(argv[i], "--steps") == 0) {
+			steps = true;
 		} else if (argv[i][0] == '-' || file) {
 			return tm_say_usage("replay does not take '%s'", argv[i]);
 		} else {
@@ -165,5 +171,5 @@ int tm_cmd_replay(int argc, char **argv)
 	}
 	if (file == NULL)
 		return tm_say_usage("replay needs a trace, see tiermalloc(1)");
-	return replay_file(file, rules, (uint32_t)top);
+	return replay_file(file, rules, (uint32_t)top, steps);
 }

@@ -27,6 +27,7 @@ struct thread {
 
 struct run {
 	const struct tm_trace *trace;
+	const struct tm_replay_options *options;
 	struct tm_replay *out;
 	struct tm_route route;
 	struct object *objects;
@@ -287,6 +288,8 @@ static int second_pass(struct run *r)
 		uint32_t dead = death_of(&e);
 
 		r->now_ns = e.time_ns;
+		if (r->options->steps && e.op == TM_TRACE_MARK && e.object == 1)
+			tm_route_step(&r->route);
 		if (dead && die(r, dead, e.thread) != 0)
 			return -1;
 		if (is_birth(&e) && born(r, &e) != 0)
@@ -351,13 +354,14 @@ static void tear_down(struct run *r)
 	free(r->site_rules);
 }
 
-int tm_replay_run(struct tm_replay *ret, const struct tm_trace *trace, struct tm_rules *rules)
+int tm_replay_run(struct tm_replay *ret, const struct tm_trace *trace,
+		  const struct tm_replay_options *options)
 {
-	struct run r = {.trace = trace, .out = ret};
+	struct run r = {.trace = trace, .out = ret, .options = options};
 	int err;
 
 	*ret = (struct tm_replay){0};
-	err = set_up(&r, rules);
+	err = set_up(&r, options->rules);
 	if (err == 0)
 		err = first_pass(&r);
 	if (err == 0)

@@ -57,8 +57,14 @@ struct tm_replay {
 	uint32_t site_count;
 };
 
-/* 0; or -1 after one line on standard error. `rules` may be NULL. */
-int tm_replay_run(struct tm_replay *ret, const struct tm_trace *trace, struct tm_rules *rules);
+struct tm_replay_options {
+	struct tm_rules *rules; /* NULL: none */
+	bool steps;             /* marks are told to the policies, as tiermalloc_step does */
+};
+
+/* 0; or -1 after one line on standard error. */
+int tm_replay_run(struct tm_replay *ret, const struct tm_trace *trace,
+		  const struct tm_replay_options *options);
 void tm_replay_free(struct tm_replay *replay);
 
 #endif

@@ -147,9 +147,9 @@ Test(route, a_site_that_never_frees_for_half_a_minute_is_persistent)
 	begin("");
 	serve();
 	ask(1, 4096, 1);
-	atomic_fetch_add(&route.epoch.now, TM_LIFETIME_SETTLED - 1);
+	atomic_fetch_add(&route.epoch.time, TM_LIFETIME_SETTLED - 1);
 	cr_assert_eq(ask(1, 4096, 1).tier, TM_TIER_SESSION);
-	atomic_fetch_add(&route.epoch.now, 1);
+	atomic_fetch_add(&route.epoch.time, 1);
 	cr_assert_eq(ask(1, 4096, 1).tier, TM_TIER_PERSISTENT);
 }
 
