@@ -90,7 +90,7 @@ static void body(const char *mode)
 	uint64_t allocs;
 	int i;
 	const char *rounds = getenv("TM_ROUNDS");
-	rounds_each = strtoull(rounds ? rounds : "16000", NULL, 10) / THREADS;
+	rounds_each = strtoull(rounds ? rounds : "60000", NULL, 10) / THREADS;
 	ctx = claim_context();
 	for (i = 0; i < STREAMS; i++)
 		ok(cuStreamCreate(&streams[i], i % 2 ? CU_STREAM_NON_BLOCKING : 0));
