@@ -94,6 +94,7 @@ void tm_phase_large_born(struct tm_phase *phase, uint64_t bytes)
 	if (bytes < MODEL_BYTES || bytes < MODEL_TIMES * live || GET(phase->told))
 		return;
 	PUT(phase->level_born, GET(phase->born_bytes));
+	PUT(phase->usual_gap, 0); /* a burst of its own */
 	turn(phase, TM_PHASE_LOAD);
 }
 
