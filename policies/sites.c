@@ -94,6 +94,7 @@ void tm_sites_forget(struct tm_sites *sites, uintptr_t begin, uintptr_t end)
 		struct tm_site_record *r = &sites->record[at];
 
 		if (atomic_load_explicit(&r->key, memory_order_acquire) <= KEY_WITHDRAWN ||
+		    !atomic_load_explicit(&r->ready, memory_order_acquire) ||
 		    r->return_address <= begin || r->return_address > end)
 			continue;
 		atomic_store_explicit(&r->key, KEY_WITHDRAWN, memory_order_release);
