@@ -63,6 +63,12 @@ struct profile {
 	struct tm_document texts; /* keeps labels alive */
 	struct strings strings;
 	struct tm_buffer out;
+	/*
+	 * By frame: the id of its function, 0 where it has no name. Without gaps, since a reader that
+	 * finds names itself numbers its own on from the count.
+	 */
+	uint64_t *function;
+	uint64_t functions;
 	bool failed;
 };
 
@@ -233,16 +239,27 @@ static void put_functions(struct profile *p)
 
 		if (f->fn == NULL)
 			continue;
-		put_number(&m, 1, i + 1);
+		put_number(&m, 1, p->function[i]);
 		put_number(&m, 2, string(p, f->fn));
 		put_number(&m, 3, string(p, f->symbol ? f->symbol : f->fn));
 		put_number(&m, 4, string(p, f->file));
 		put_message(p, &p->out, PROFILE_FUNCTION, &m);
 	}
-	put_number(&m, 1, d->frames.count + 1);
+	put_number(&m, 1, p->functions + 1);
 	put_number(&m, 2, string(p, TM_NO_STACK));
 	put_message(p, &p->out, PROFILE_FUNCTION, &m);
 	tm_buffer_clear(&m);
+}
+
+static void number_functions(struct profile *p)
+{
+	const struct tm_document *d = p->doc;
+
+	p->function = tm_document_alloc(&p->texts, (d->frames.count + 1) * sizeof(*p->function));
+	for (size_t i = 0; i < d->frames.count; i++) {
+		if (d->frames.at[i].fn)
+			p->function[i] = ++p->functions;
+	}
 }
 
 static void put_line(struct profile *p, struct tm_buffer *location, uint64_t function,
@@ -274,7 +291,7 @@ static void put_locations(struct profile *p)
 		/* At most a few; a chain that bites its tail ends too. */
 		for (int depth = 0; depth < 64; depth++) {
 			if (d->frames.at[at].fn)
-				put_line(p, &m, at + 1, d->frames.at[at].line);
+				put_line(p, &m, p->function[at], d->frames.at[at].line);
 			if (d->frames.at[at].inline_of == TM_DOC_NOWHERE)
 				break;
 			at = d->frames.at[at].inline_of;
@@ -282,7 +299,7 @@ static void put_locations(struct profile *p)
 		put_message(p, &p->out, PROFILE_LOCATION, &m);
 	}
 	put_number(&m, 1, d->frames.count + 1);
-	put_line(p, &m, d->frames.count + 1, 0);
+	put_line(p, &m, p->functions + 1, 0);
 	put_message(p, &p->out, PROFILE_LOCATION, &m);
 	tm_buffer_clear(&m);
 }
@@ -445,6 +462,7 @@ bool tm_export_pprof(const struct tm_document *doc, const struct tm_export_optio
 	put_mappings(&p);
 	for (size_t i = 0; i < doc->sites.count; i++)
 		put_site(&p, &doc->sites.at[i]);
+	number_functions(&p);
 	put_locations(&p);
 	put_functions(&p);
 	tm_buffer_add(&p.out, p.strings.written.at, p.strings.written.len);

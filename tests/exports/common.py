@@ -25,6 +25,8 @@ def report(name):
 def export(source, form, *options, to="out"):
     """The exported file's bytes."""
     run = subprocess.run([TOOL, "export", "--format", form, source, "-o", to, *options], capture_output=True)
+    if b"built without jansson" in run.stderr:
+        skip("this build reads no JSON: jansson is missing")
     if run.returncode != 0 or run.stderr or run.stdout:
         sys.exit(f"export --format {form} {source}: status {run.returncode}\n{run.stderr.decode()}")
     with open(to, "rb") as f:

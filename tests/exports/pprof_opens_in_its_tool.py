@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # needs: go
 """'go tool pprof' reads the profiles: totals of every value, inlined frames, labels, build-ids."""
+import gzip
 import re
 import subprocess
 
@@ -20,9 +21,32 @@ def pprof(*args):
     return run.stdout
 
 
+def varint(data, at):
+    value = shift = 0
+    while True:
+        value |= (data[at] & 127) << shift
+        shift, at = shift + 7, at + 1
+        if data[at - 1] < 128:
+            return value, at
+
+
+def fields(data):
+    """Of a message: (number, value)."""
+    at = 0
+    while at < len(data):
+        key, at = varint(data, at)
+        value, at = varint(data, at)
+        if key & 7 == 2:
+            value, at = data[at:at + value], at + value
+        yield key >> 3, value
+
+
 def check(name):
     doc = report(name)
-    export(path(name), "pprof", to="p.pb.gz")
+    message = list(fields(gzip.decompress(export(path(name), "pprof", to="p.pb.gz"))))
+    for kind in (4, 5):  # locations, functions: a reader that adds its own numbers them on from the count
+        ids = [dict(fields(v))[1] for k, v in message if k == kind]
+        same(sorted(ids), list(range(1, len(ids) + 1)), f"{name}: ids of field {kind}")
     raw = pprof("-raw", "p.pb.gz")
     columns = raw.split("Samples:\n")[1].splitlines()
     same([re.sub(r"\[dflt\]", "", c).split("/")[0] for c in columns[0].split()], list(VALUES), f"{name}: types")
