@@ -75,6 +75,8 @@ static CUresult spy4(const char *symbol, void **pfn, int version, uint64_t flags
 {
 	CUresult rc = real4(symbol, pfn, version, flags);
 	note_lookup(symbol, version, flags, rc, -1, pfn ? *pfn : NULL);
+	if (rc == 0 && symbol != NULL && strcmp(symbol, "cuGetProcAddress") == 0)
+		*pfn = instead(*pfn, version >= 12000 ? "cuGetProcAddress_v2" : "cuGetProcAddress");
 	return rc;
 }
 

@@ -4,7 +4,7 @@
 """NVIDIA's own runtimes bind the same with the library: the same lookups in the same order with the
 same results and statuses, and exactly the functions of the table replaced. The wheels come from the
 Python registry into the build folder (a cache; nothing of them is committed), the small runtimes of
-CUDA 12 and 13 in check, cuBLAS, cuDNN and others in soak. The driver is the fake one, which refuses
+CUDA 11, 12 and 13 in check, cuBLAS, cuDNN and others in soak. The driver is the fake one, which refuses
 private tables: every runtime stops there with its own error, and that is left alone."""
 import os
 import re
@@ -16,7 +16,8 @@ BUILD, SRC, TESTS, LIB = (os.environ[k] for k in ("TM_BUILD", "TM_SRC", "TM_TEST
 CACHE = os.path.join(BUILD, "tests/cuda/wheels")
 LONG = bool(os.environ.get("TM_LONG"))
 # package, library, functions that make it bind
-RUNTIMES = [("nvidia-cuda-runtime-cu12", "libcudart.so.12", ["cudaMalloc", "cudaFree"]),
+RUNTIMES = [("nvidia-cuda-runtime-cu11", "libcudart.so.11.0", ["cudaMalloc", "cudaFree"]),
+            ("nvidia-cuda-runtime-cu12", "libcudart.so.12", ["cudaMalloc", "cudaFree"]),
             ("nvidia-cuda-runtime", "libcudart.so.13", ["cudaMalloc", "cudaFree"])]
 LARGE = [("nvidia-nvjitlink-cu12", "libnvJitLink.so.12", []),
          ("nvidia-cublas-cu12", "libcublas.so.12", ["cublasCreate_v2"]),
