@@ -8,6 +8,7 @@
 #include "tools/cmd.h"
 #include "tools/control.h"
 #include "tools/export_file.h"
+#include "tools/holders.h"
 #include "tools/select.h"
 
 /* The site by its id, or by a beginning of it that is not ambiguous. */
@@ -45,6 +46,9 @@ static void print_text(const struct tm_select *s, const struct tm_document *doc)
 	if (s->text.site) {
 		tm_text_head(&t, doc, s->analysis.kind == TM_DOC_LEAK ? "leak" : "site");
 		tm_text_site(&t, doc, tm_document_site(doc, s->text.site));
+		for (size_t i = 0; i < s->holders.count; i++)
+			tm_text_line(&t, TM_TEXT_PLAIN, "%s  %s", i ? "       " : "held by",
+				     s->holders.at[i]);
 	} else if (s->analysis.kind == TM_DOC_LEAK) {
 		tm_text_leaks(&t, doc, &s->text);
 	} else if (s->analysis.kind == TM_DOC_FRAG) {
@@ -82,6 +86,18 @@ int tm_report_write(struct tm_select *s, struct tm_document *doc)
 							     : TM_EXIT_CLEAN;
 }
 
+static void find_holders(struct tm_select *s, struct tm_document *doc, struct tm_ledger *ledger)
+{
+	if (!s->who_holds || find_site(s, doc) != 0)
+		return;
+	const struct tm_doc_site *site = tm_document_site(doc, s->text.site);
+	tm_holders_find(doc, ledger, (size_t)(site - doc->sites.at), &s->holders);
+	for (size_t i = 0; i < doc->leaks.count; i++) {
+		if (strcmp(doc->leaks.at[i].site, site->id) == 0)
+			doc->leaks.at[i].holders = s->holders;
+	}
+}
+
 static int load(struct tm_select *s, struct tm_document *doc)
 {
 	struct tm_ledger ledger;
@@ -98,6 +114,7 @@ static int load(struct tm_select *s, struct tm_document *doc)
 		return TM_EXIT_USAGE;
 	status = tm_analysis_fill(doc, &ledger, &s->analysis) == 0 ? 0 : TM_EXIT_TROUBLE;
 	doc->process.ledger = tm_document_text(doc, path);
+	find_holders(s, doc, &ledger);
 	tm_ledger_close(&ledger);
 	return status;
 }

@@ -98,6 +98,8 @@ tiermalloc_SOURCES += \
 	%reldir%/control.h \
 	%reldir%/fail_on.c \
 	%reldir%/fail_on.h \
+	%reldir%/holders.c \
+	%reldir%/holders.h \
 	%reldir%/ledger_sites.c \
 	%reldir%/select.c \
 	%reldir%/select.h \

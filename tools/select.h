@@ -24,6 +24,7 @@ struct tm_select {
 	struct tm_text_options text;
 	struct tm_analysis_options analysis;
 	struct tm_fail_on fail_on;
+	struct tm_doc_texts holders; /* of --site, with --who-holds */
 };
 
 /* Takes "*i" and perhaps its value; 0, an exit status, or -1: no option of these. */

@@ -365,3 +365,21 @@ size_t tm_symbols_find(struct tm_symbols *s, const struct tm_symbols_module *wan
 	set_name(s, &ret[n - 1], name);
 	return n;
 }
+
+const char *tm_symbols_variable(struct tm_symbols *s, const struct tm_symbols_module *want,
+				uint64_t address, uint64_t *ret_offset)
+{
+	struct module *m = module_of(s, want);
+	struct tm_symbol symbol = {0};
+	GElf_Off offset = 0;
+	GElf_Sym sym;
+
+	if (m == NULL || m->mod == NULL || !m->has_symtab)
+		return NULL;
+	const char *name = dwfl_module_addrinfo(m->mod, address, &offset, &sym, NULL, NULL, NULL);
+	if (name == NULL || offset >= sym.st_size)
+		return NULL;
+	*ret_offset = offset;
+	set_name(s, &symbol, name);
+	return symbol.function;
+}

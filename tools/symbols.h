@@ -46,6 +46,10 @@ void tm_symbols_free(struct tm_symbols *symbols);
 size_t tm_symbols_find(struct tm_symbols *symbols, const struct tm_symbols_module *module,
 		       uint64_t address, struct tm_symbol *ret_symbols, size_t room);
 
+/* The variable that holds an address, by the size that .symtab gives it; NULL: none is known to. */
+const char *tm_symbols_variable(struct tm_symbols *symbols, const struct tm_symbols_module *module,
+				uint64_t address, uint64_t *ret_offset);
+
 /* How a module fared: "debug", "symtab", "dynsym only", "not found", "another build-id". */
 const char *tm_symbols_state(struct tm_symbols *symbols, const struct tm_symbols_module *module);
 

@@ -31,6 +31,16 @@ size_t tm_symbols_find(struct tm_symbols *symbols, const struct tm_symbols_modul
 	return 0;
 }
 
+const char *tm_symbols_variable(struct tm_symbols *symbols, const struct tm_symbols_module *module,
+				uint64_t address, uint64_t *ret_offset)
+{
+	(void)symbols;
+	(void)module;
+	(void)address;
+	(void)ret_offset;
+	return NULL;
+}
+
 const char *tm_symbols_state(struct tm_symbols *symbols, const struct tm_symbols_module *module)
 {
 	(void)symbols;
