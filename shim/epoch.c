@@ -6,6 +6,7 @@
 #include "shim/heap/account.h"
 #include "shim/heap/heap.h"
 #include "shim/heap/span.h"
+#include "shim/heap/tier.h"
 #include "shim/heap/zone.h"
 #include "shim/ledger.h"
 #include "shim/modules.h"
@@ -179,6 +180,12 @@ static size_t count_block(struct census *c, struct tm_granule *g, size_t index, 
 	return next > index && next < index + (1u << 24) ? next : index + 1;
 }
 
+/* Slots are the session tier's unless their span says otherwise. */
+static unsigned tier_of(const struct tm_granule *g)
+{
+	return g->tier != 0 ? g->tier : TM_TIER_SESSION;
+}
+
 static void walk(struct census *c)
 {
 	size_t granules = tm_zone.len >> TM_GRANULE_SHIFT;
@@ -189,11 +196,11 @@ static void walk(struct census *c)
 		uintptr_t owner = tm_granule_owner(g);
 
 		if (owner == TM_OWNER_LARGE) {
-			i = count_block(c, g, i, tm_ledger_tier(i));
+			i = count_block(c, g, i, tier_of(g));
 			continue;
 		}
 		if (owner != TM_OWNER_NONE && g->head == i + 1 && g->carved != 0)
-			count_span(c, g, tm_ledger_tier(i));
+			count_span(c, g, tier_of(g));
 		i++;
 	}
 }

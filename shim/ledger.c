@@ -23,6 +23,7 @@
 #include "shim/os/sys.h"
 #include "shim/samples.h"
 #include "shim/scan.h"
+#include "shim/sizes.h"
 
 /* Of the leak tests. */
 #define WINDOW_MS 60000u
@@ -166,7 +167,8 @@ static void write_header(void)
 
 	tm_ledger_file_describe(h, &ledger.file);
 	h->forked = ledger.forked;
-	h->features = TM_LEDGER_HAS_STACKS | (ledger.asked_for ? TM_LEDGER_STAYS : 0) |
+	h->features = TM_LEDGER_HAS_STACKS | TM_LEDGER_HAS_TIERS | TM_LEDGER_HAS_SIZES |
+		      (ledger.asked_for ? TM_LEDGER_STAYS : 0) |
 		      (o->ledger >= TM_LEDGER_STACK ? TM_LEDGER_HAS_SAMPLES : 0);
 	tm_epoch_begin(o->leak_window_ms == TM_OPTION_AUTO ? WINDOW_MS
 							   : (uint32_t)o->leak_window_ms);
@@ -306,6 +308,7 @@ void tm_ledger_init(void)
 	tm_ledger_areas_init();
 	tm_modules_init();
 	tm_samples_init();
+	tm_sizes_init();
 	if (tm_root.secure || !is_target())
 		return;
 	ledger.sides_at = tm_ledger_sides_begin();
@@ -359,6 +362,7 @@ static void leave_parents_file(void)
 	ledger.sides_at = tm_ledger_unmap_in_child();
 	tm_callsite_fork_child();
 	tm_scan_fork_child();
+	tm_sizes_fork_child();
 	ledger.forked = true;
 }
 

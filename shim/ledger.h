@@ -35,9 +35,6 @@ struct tm_ledger_header *tm_ledger_header(void);
  */
 void *tm_ledger_area(uint64_t offset, size_t bytes);
 
-/* The tier that a granule's record has; 0: none, or no record. */
-unsigned tm_ledger_tier(size_t granule);
-
 /* Around fork: heaps are copied to the child after all. */
 void tm_ledger_fork_prepare(void);
 void tm_ledger_fork_parent(void);

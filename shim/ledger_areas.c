@@ -9,12 +9,14 @@
 #include "shim/heap/heap.h"
 #include "shim/heap/span.h"
 #include "shim/heap/store.h"
+#include "shim/heap/tier.h"
 #include "shim/ledger.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
 #include "shim/os/msg.h"
 #include "shim/os/sys.h"
 #include "shim/samples.h"
+#include "shim/sizes.h"
 
 /* Granule records are populated in windows of this size. */
 #define WINDOW_BYTES ((size_t)64 << 10)
@@ -299,14 +301,10 @@ static struct tm_ledger_granule *record_of(const struct tm_granule *head)
 	return (struct tm_ledger_granule *)ledger.records.at + index;
 }
 
-unsigned tm_ledger_tier(size_t granule)
+/* Slots are the session tier's unless their span says otherwise. */
+static uint8_t tier_of(const struct tm_granule *head)
 {
-	size_t w = granule * sizeof(struct tm_ledger_granule) / WINDOW_BYTES;
-
-	if (ledger.header == NULL ||
-	    (__atomic_load_n(&ledger.window[w / 64], __ATOMIC_ACQUIRE) >> (w % 64) & 1) == 0)
-		return 0;
-	return ((const struct tm_ledger_granule *)ledger.records.at)[granule].tier;
+	return (uint8_t)(head->tier != 0 ? head->tier : TM_TIER_SESSION);
 }
 
 static void note_span(const struct tm_granule *head)
@@ -322,6 +320,7 @@ static void note_span(const struct tm_granule *head)
 	r->slots = head->nslots;
 	r->first = (uint16_t)tm_span_first(head);
 	r->at = offset;
+	r->tier = tier_of(head);
 	TM_SIGNAL_FENCE();
 	r->kind = head->kind == TM_SPAN_SMALL ? TM_LEDGER_SMALL : TM_LEDGER_MEDIUM;
 }
@@ -330,8 +329,11 @@ static void note_gone(const struct tm_granule *head)
 {
 	struct tm_ledger_granule *r = record_of(head);
 
-	if (r != NULL)
-		r->kind = TM_LEDGER_NOTHING;
+	if (r == NULL)
+		return;
+	if (r->kind == TM_LEDGER_BLOCK)
+		tm_sizes_remove(r->at);
+	r->kind = TM_LEDGER_NOTHING;
 }
 
 static void note_block(const struct tm_granule *head)
@@ -345,6 +347,8 @@ static void note_block(const struct tm_granule *head)
 	r->epoch8 = (uint8_t)(head->large.account >> 16);
 	r->slot_bytes = (uint32_t)head->large.pages;
 	r->at = head->large.requested;
+	r->tier = tier_of(head);
+	tm_sizes_add(r->at, r->tier);
 	TM_SIGNAL_FENCE();
 	r->kind = TM_LEDGER_BLOCK;
 }

@@ -56,6 +56,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/scan.h \
 	%reldir%/scan_image.c \
 	%reldir%/scan_image.h \
+	%reldir%/sizes.c \
+	%reldir%/sizes.h \
 	%reldir%/thread.c \
 	%reldir%/thread.h \
 	%reldir%/trace.c \

@@ -11,6 +11,7 @@
 #include "shim/heap/extent.h"
 #include "shim/heap/heap.h"
 #include "shim/heap/meta.h"
+#include "shim/heap/tier.h"
 #include "shim/helper.h"
 #include "shim/ledger.h"
 #include "shim/os/clock.h"
@@ -42,9 +43,9 @@ static struct {
 } due = {.next_ms = 0};
 
 static TM_TLS struct {
-	uint32_t left, step;
-	uint32_t count; /* up to STAY_PASSES */
-	uint64_t looked_ms;
+	uint8_t left, step;
+	uint8_t count; /* up to STAY_PASSES */
+	uint32_t looked_ms;
 } pass;
 
 /* --- figures ---------------------------------------------------------------------------------- */
@@ -74,24 +75,28 @@ static struct memory read_memory(void)
 	return (struct memory){word[1] * tm_proc_page_bytes(), word[2] * tm_proc_page_bytes()};
 }
 
-static uint64_t cached_bytes(uint64_t *ret_mapped)
+/* By tier; 0: all. */
+static void read_cached(uint64_t *cached, uint64_t *mapped)
 {
-	uint64_t cached = 0;
-
-	*ret_mapped = 0;
+	for (unsigned tier = 0; tier < TM_LEDGER_TIERS; tier++)
+		cached[tier] = mapped[tier] = 0;
 	for (unsigned part = 0; part < TM_PART_COUNT; part++) {
+		unsigned tier = (unsigned)tm_tier_of_part((enum tm_part)part);
 		struct tm_part_stats stats;
 
 		tm_extent_stats((enum tm_part)part, &stats);
-		cached += stats.retained_bytes + stats.sparse_bytes;
-		*ret_mapped += stats.mapped_bytes;
+		for (unsigned t = 0;; t = tier) {
+			cached[t] += stats.retained_bytes + stats.sparse_bytes;
+			mapped[t] += stats.mapped_bytes;
+			if (t == tier)
+				break;
+		}
 	}
-	return cached;
 }
 
 /* [lock] */
-static void write_counters(uint64_t now_ms, const struct memory *memory, uint64_t cached,
-			   uint64_t mapped)
+static void write_counters(uint64_t now_ms, const struct memory *memory, const uint64_t *cached,
+			   const uint64_t *mapped)
 {
 	struct tm_ledger_counters *c = tm_ledger_area(TM_LEDGER_COUNTERS_AT, sizeof(*c));
 	const struct tm_epoch_totals *t = &due.totals;
@@ -120,11 +125,11 @@ static void write_counters(uint64_t now_ms, const struct memory *memory, uint64_
 		word[TM_LEDGER_TIER_live_bytes] = t->live_bytes[tier];
 		word[TM_LEDGER_TIER_live_objects] = t->objects[tier];
 		word[TM_LEDGER_TIER_slot_bytes] = t->slot_bytes[tier];
+		word[TM_LEDGER_TIER_cached_bytes] = cached[tier];
+		word[TM_LEDGER_TIER_mapped_bytes] = mapped[tier];
 		if (word[TM_LEDGER_TIER_peak_live_bytes] < t->live_bytes[tier])
 			word[TM_LEDGER_TIER_peak_live_bytes] = t->live_bytes[tier];
 	}
-	c->tier[0][TM_LEDGER_TIER_cached_bytes] = cached;
-	c->tier[0][TM_LEDGER_TIER_mapped_bytes] = mapped;
 	c->process[TM_LEDGER_PROCESS_meta_bytes] = meta_mapped + tm_account_side_mapped();
 	c->process[TM_LEDGER_PROCESS_heaps] = tm_heap_count();
 	if (memory->rss > c->at_peak_rss) {
@@ -189,17 +194,17 @@ static uint64_t sample(uint64_t now_ms)
 {
 	struct memory memory = read_memory();
 	struct tm_ledger_sample s = {.at_ms = now_ms, .rss_bytes = memory.rss};
-	uint64_t before = tm_clock_ns(), mapped;
+	uint64_t before = tm_clock_ns(), mapped[TM_LEDGER_TIERS];
 
 	tm_epoch_totals(&due.totals);
 	due.count_ns = tm_clock_ns() - before;
 	__builtin_memcpy(s.live_bytes, due.totals.live_bytes, sizeof(s.live_bytes));
 	__builtin_memcpy(s.slot_bytes, due.totals.slot_bytes, sizeof(s.slot_bytes));
-	s.cached_bytes[0] = cached_bytes(&mapped);
+	read_cached(s.cached_bytes, mapped);
 	s.objects = due.totals.births;
 	for (unsigned which = 0; which < 3; which++)
 		add_sample(which, &s);
-	write_counters(now_ms, &memory, s.cached_bytes[0], mapped);
+	write_counters(now_ms, &memory, s.cached_bytes, mapped);
 	return memory.rss;
 }
 
@@ -273,12 +278,12 @@ void tm_samples_pass(void)
 	}
 	now = tm_clock_ms();
 	/* Who comes here often looks at the clock rarely, and the other way round. */
-	if (now - pass.looked_ms >= STEP_MIN_MS)
+	if ((uint32_t)now - pass.looked_ms >= STEP_MIN_MS)
 		pass.step = 0;
 	else
-		pass.step = pass.step >= PASSES_MAX ? PASSES_MAX : pass.step * 2 + 1;
+		pass.step = (uint8_t)(pass.step >= PASSES_MAX ? PASSES_MAX : pass.step * 2u + 1u);
 	pass.left = pass.step;
-	pass.looked_ms = now;
+	pass.looked_ms = (uint32_t)now;
 	tm_samples_tick(now);
 }
 

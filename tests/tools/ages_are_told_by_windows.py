@@ -90,7 +90,15 @@ def look(how):
     assert h["begun_ms"] <= times[0] and times[-1] <= h["heartbeat_ms"] + 100
     c = ledger.record("counters", area("COUNTERS_AT"))
     assert c["seq"] % 2 == 0 and c["rss_bytes"] > 1 << 20 and c["peak_rss_bytes"] >= c["rss_bytes"] * .9
-    live_all = struct.unpack_from("<Q", c["tier"])[0]
+    tiers = [struct.unpack_from("<32Q", c["tier"], 256 * t) for t in range(4)]
+    live_all = tiers[0][0]
+    assert live_all == sum(t[0] for t in tiers[1:]), "tiers sum to all: %s" % ([t[0] for t in tiers],)
+    # exact sizes of blocks
+    sizes = {s["size"]: s for s in ledger.table("size", "SIZES_AT", 64)}
+    s, n = sizes[100000], sites["block"][1]
+    assert (s["count"], s["live"], s["peak"]) == (n, n, n), (s, n)
+    s = sizes[80016]
+    assert (s["count"], s["live"], s["peak"]) == (n, 0, 1), (s, n)
     assert live_all > sites["leak"][1] * 90 + sites["block"][1] * 80000
 
 

@@ -69,6 +69,8 @@ int main(int argc, char **argv)
 		if (steps % 10 == 0) {
 			sink = block();
 			blocks++;
+			sink = malloc(80016);
+			free(sink);
 		}
 		usleep(1000);
 	}

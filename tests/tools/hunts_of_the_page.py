@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
+# serial: yes
 """The hunts of tiermalloc(7) run as they stand there, and print what stands there but for figures."""
 import os
 import re

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/sizes.h"
+
+#include "shim/base/hash.h"
+#include "shim/base/ledger_format.h"
+#include "shim/ledger.h"
+#include "shim/os/lock.h"
+
+#define SLOT_BITS 13
+#define SLOTS (1u << SLOT_BITS)
+_Static_assert(SLOTS >= 2 * TM_LEDGER_SIZES, "probes stay short");
+
+static struct tm_lock lock = TM_LOCK_INIT(TM_RANK_SITES);
+static uint16_t slot[SLOTS]; /* [atomic] number + 1 of the record of a size, by its hash */
+static uint32_t count;       /* [lock] */
+
+static struct tm_ledger_size *record_at(uint32_t n)
+{
+	return tm_ledger_area(TM_LEDGER_SIZES_AT + n * sizeof(struct tm_ledger_size),
+			      sizeof(struct tm_ledger_size));
+}
+
+static struct tm_ledger_size *find(uint64_t size, size_t *ret_at)
+{
+	for (size_t at = tm_hash_slot(size, SLOT_BITS);; at = (at + 1) % SLOTS) {
+		uint16_t n = __atomic_load_n(&slot[at], __ATOMIC_ACQUIRE);
+		struct tm_ledger_size *s = n == 0 ? NULL : record_at(n - 1u);
+
+		*ret_at = at;
+		if (n == 0 || (s != NULL && s->size == size))
+			return s;
+	}
+}
+
+static struct tm_ledger_size *make(uint64_t size)
+{
+	struct tm_ledger_size *s;
+	size_t at;
+
+	tm_lock_acquire(&lock);
+	s = find(size, &at);
+	if (s == NULL && count < TM_LEDGER_SIZES && (s = record_at(count)) != NULL) {
+		s->size = size;
+		__atomic_store_n(&slot[at], (uint16_t)++count, __ATOMIC_RELEASE);
+	}
+	tm_lock_release(&lock);
+	return s;
+}
+
+void tm_sizes_add(uint64_t size, unsigned tier)
+{
+	struct tm_ledger_header *header = tm_ledger_header();
+	struct tm_ledger_size *s;
+	size_t at;
+
+	if (header == NULL || size == 0)
+		return;
+	s = find(size, &at);
+	if (s == NULL)
+		s = make(size);
+	if (s == NULL) {
+		__atomic_fetch_add(&header->sizes_lost, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	s->tier = tier;
+	__atomic_fetch_add(&s->count, 1, __ATOMIC_RELAXED);
+	uint32_t live = __atomic_add_fetch(&s->live, 1, __ATOMIC_RELAXED);
+	uint32_t peak = __atomic_load_n(&s->peak, __ATOMIC_RELAXED);
+	while (peak < live && !__atomic_compare_exchange_n(&s->peak, &peak, live, true,
+							   __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+void tm_sizes_remove(uint64_t size)
+{
+	struct tm_ledger_size *s;
+	size_t at;
+
+	if (tm_ledger_header() == NULL || size == 0)
+		return;
+	s = find(size, &at);
+	if (s != NULL)
+		__atomic_fetch_sub(&s->live, 1, __ATOMIC_RELAXED);
+}
+
+void tm_sizes_init(void)
+{
+	tm_lock_register(&lock);
+}
+
+void tm_sizes_fork_child(void)
+{
+	__builtin_memset(slot, 0, sizeof(slot));
+	count = 0;
+}
