@@ -30,9 +30,8 @@ static struct {
 	char path[1024];
 } trace = {.lock = TM_LOCK_INIT(TM_RANK_TRACE)};
 
-/* The highest frame seen, from which heights are counted; bit 0: noting, or inside what notes. */
-static TM_TLS uintptr_t own;
-#define BUSY ((uintptr_t)1)
+/* Noting, or inside a function that notes. */
+static TM_TLS bool busy;
 
 /* --- the file --------------------------------------------------------------------------------- */
 
@@ -108,10 +107,21 @@ static void write_modules(void)
 
 static bool begin(void)
 {
-	if (own & BUSY || !atomic_load_explicit(&trace.on, memory_order_relaxed))
+	if (busy || !atomic_load_explicit(&trace.on, memory_order_relaxed))
 		return false;
-	own |= BUSY;
+	busy = true;
 	return true;
+}
+
+/* Of the stack, as the account counts it; 0 in a thread without a heap. */
+static uint32_t height_of(struct tm_site site)
+{
+	uintptr_t word = tm_heap_word;
+	uintptr_t top = 0;
+
+	if (!tm_heap_word_is_none(word))
+		top = ((const struct tm_heap *)(word & ~TM_HEAP_BUSY))->stack_top;
+	return top > site.frame ? (uint32_t)tm_bits_min(top - site.frame, UINT32_MAX) : 0;
 }
 
 struct call {
@@ -126,8 +136,6 @@ static void note(const struct call *call, struct tm_site site)
 	int saved = errno;
 	struct tm_trace_record *r;
 
-	if (site.frame > (own & ~BUSY))
-		own = site.frame | BUSY;
 	tm_lock_acquire(&trace.lock);
 	r = next_note();
 	*r = (struct tm_trace_record){
@@ -136,7 +144,7 @@ static void note(const struct call *call, struct tm_site site)
 		.old = (uintptr_t)call->old,
 		.size = call->size,
 		.site = site.return_address,
-		.height = (uint32_t)tm_bits_min((own & ~BUSY) - site.frame, UINT32_MAX),
+		.height = height_of(site),
 		.thread = (uint32_t)tm_sys_gettid(),
 		.op = call->op,
 		.align_log2 = (uint8_t)(call->align ? tm_bits_log2(call->align) : 0),
@@ -147,7 +155,7 @@ static void note(const struct call *call, struct tm_site site)
 
 static void end(void)
 {
-	own &= ~BUSY;
+	busy = false;
 }
 
 static void *noted(uint8_t op, void *p, size_t size, size_t align, struct tm_site site)
