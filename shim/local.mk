@@ -50,6 +50,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/ledger_file.h \
 	%reldir%/report.c \
 	%reldir%/report.h \
+	%reldir%/report_command.c \
+	%reldir%/report_command.h \
 	%reldir%/samples.c \
 	%reldir%/samples.h \
 	%reldir%/scan.c \

@@ -11,6 +11,7 @@
 #include "shim/boot.h"
 #include "shim/dl.h"
 #include "shim/foreign.h"
+#include "shim/ledger.h"
 #include "shim/module.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
@@ -18,6 +19,7 @@
 #include "shim/os/msg.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
+#include "shim/report_command.h"
 
 static _Atomic uint32_t done;      /* the report of this process was written, or is being written */
 static _Atomic int main_ended_pid; /* which process the figures below are of; 0: none */
@@ -244,6 +246,14 @@ static int open_report(const char *path)
 	return -EPERM;
 }
 
+/* The account by the process itself, then by the command what its ledger tells. */
+static void write_all(int fd)
+{
+	tm_report_write(fd);
+	tm_ledger_end();
+	tm_report_command(fd);
+}
+
 static void write_to_file(const char *pattern)
 {
 	char path[1024];
@@ -257,7 +267,7 @@ static void write_to_file(const char *pattern)
 		tm_msg(TM_MSG_WARN, "cannot write the report '%s' (error %d)", path, -fd);
 		return;
 	}
-	tm_report_write(fd);
+	write_all(fd);
 	tm_sys_close(fd);
 }
 
@@ -302,5 +312,5 @@ void tm_report_at_exit(void)
 	if (tm_root.options.report_file != NULL && tm_root.options.report_file[0] != '\0')
 		write_to_file(tm_root.options.report_file);
 	else if (tm_msg_has_stderr())
-		tm_report_write(2);
+		write_all(2);
 }
