@@ -289,10 +289,12 @@ static void leak_verdict(struct tm_analysis *a, struct tm_fmt_out *out)
 
 	if (v->growing) {
 		add_rate(rate, sizeof(rate), v->growth_bytes_per_h);
+		tm_fmt_add(out, "%llu growing, +%s", (unsigned long long)v->growing, rate);
+	}
+	if (v->growing && v->growth_ci95.count == 2) {
 		add_rate(low, sizeof(low), v->growth_ci95.at[0]);
 		add_rate(high, sizeof(high), v->growth_ci95.at[1]);
-		tm_fmt_add(out, "%llu growing, +%s [%s..%s]", (unsigned long long)v->growing, rate,
-			   low, high);
+		tm_fmt_add(out, " [%s..%s]", low, high);
 	}
 	if (v->unreachable)
 		tm_fmt_add(out, "%s%llu unreachable", out->len ? "; " : "",

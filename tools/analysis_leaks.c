@@ -259,7 +259,8 @@ static void add_growing(struct tm_analysis *a, size_t site, double q)
 	const struct tm_growth *g = a->growth[site];
 	const struct tm_ledger_site *s = &a->ledger->sites[site];
 	struct tm_doc_leak *leak = add_leak(a, site, TM_DOC_GROWING);
-	double each = s->live_objects ? (double)s->live_bytes / (double)s->live_objects : 0;
+	/* As of the last window: what grew may have been freed at the end. */
+	double each = g->bytes_per_object;
 	double scale = each * windows_per_hour(a->ledger);
 
 	leak->p = g->trend.p;

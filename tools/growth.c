@@ -193,7 +193,8 @@ void tm_growth_test(const struct tm_growth_input *in, struct tm_growth *ret_grow
 {
 	struct tm_growth *g = ret_growth;
 
-	*g = (struct tm_growth){.trend = {.p = 1, .variance_factor = 1}};
+	*g = (struct tm_growth){.trend = {.p = 1, .variance_factor = 1},
+				.bytes_per_object = in->bytes_per_object};
 	if (in->windows < TM_GROWTH_WINDOWS_MIN) {
 		g->stage = TM_GROWTH_TOO_FEW_WINDOWS;
 		return;

@@ -55,9 +55,10 @@ struct tm_growth {
 	size_t life_windows;        /* age from which on no more of a cohort die */
 	double cohort_fill;         /* share of older cohorts that have survivors */
 	double survivors;
-	double still_die;  /* share of the younger half's survivors that the older half has */
-	double rho_births; /* rank correlation of old objects with births */
-	double partial;    /* with time, what births explain taken out */
+	double still_die;        /* share of the younger half's survivors that the older half has */
+	double rho_births;       /* rank correlation of old objects with births */
+	double partial;          /* with time, what births explain taken out */
+	double bytes_per_object; /* as given */
 };
 
 void tm_growth_test(const struct tm_growth_input *input, struct tm_growth *ret_growth);
