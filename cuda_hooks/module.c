@@ -75,10 +75,16 @@ static void report(struct tm_fmt_out *out)
 			   "no memory for their records");
 }
 
+static void fork_child(void)
+{
+	tm_hooks_fork_child();
+	tm_track_fork_child();
+}
+
 const struct tm_module tm_cuda_module = {
 	.boot = tm_hooks_boot,
 	.want_names = tm_driver_want_names,
 	.is_defined = tm_driver_is_defined,
-	.fork_child = tm_hooks_fork_child,
+	.fork_child = fork_child,
 	.report = report,
 };

@@ -3,11 +3,27 @@
 
 #include "cuda_hooks/context.h"
 #include "cuda_hooks/hooks.h"
+#include "shim/ledger.h"
 #include "shim/os/clock.h"
+
+/* [lock] The ledger may begin at any time, mostly long before the first call of CUDA. */
+static void move_rows(void)
+{
+	static const struct tm_ledger_header *seen;
+	struct tm_ledger_header *header = tm_ledger_header();
+	struct tm_ledger_gpu *area;
+	if (TM_LIKELY(header == seen) || header == NULL)
+		return;
+	seen = header;
+	area = tm_ledger_area(TM_LEDGER_GPU_AT, TM_LEDGER_GPU_ROWS * sizeof(*area));
+	if (area != NULL)
+		tm_track_move_rows(area, &header->gpu_rows, &header->gpu_rows_lost);
+}
 
 struct tm_track_where tm_note_where(uint16_t context, enum tm_ledger_gpu_kind kind, uint32_t tier)
 {
 	const struct tm_context *c = tm_context_at(context);
+	move_rows();
 	return (struct tm_track_where){
 		.site = tm_hooks_thread.site,
 		.context = (uintptr_t)c->handle,

@@ -326,6 +326,20 @@ uint64_t tm_track_lost(void)
 	return lost;
 }
 
+void tm_track_fork_child(void)
+{
+	rows = NULL;
+	rows_are_lent = false;
+	row_count = 0;
+	used = 0;
+	table = NULL;
+	count_of_rows = &own_count;
+	lost_rows = &own_lost;
+	__builtin_memset(row_index, 0, sizeof(row_index));
+	__builtin_memset(recent_row, 0, sizeof(recent_row));
+	__builtin_memset(totals, 0, sizeof(totals));
+}
+
 int tm_track_check(void)
 {
 	uint64_t live[TM_TRACK_KINDS] = {0};

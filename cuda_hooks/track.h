@@ -94,6 +94,9 @@ uint64_t tm_track_lost(void);
 /* The ledger has begun: rows live in its area from now on, their number and the lost ones are told there. */
 void tm_track_move_rows(struct tm_ledger_gpu *area, uint32_t *count, uint64_t *lost_count);
 
+/* In a forked child: the records and the rows are the parent's. */
+void tm_track_fork_child(void);
+
 /* 0 or the source line of the invariant that does not hold. */
 int tm_track_check(void);
 
