@@ -31,7 +31,7 @@ function factsNode() {
 	add('Live, as requested', bytes(known(b.live_req) ? b.live_req : doc.liveBytes), change('live_req') || `${count(doc.liveObjs)} objects, ${doc.sites.length.toLocaleString('en-US')} sites`);
 	if (known(v.growth_bytes_per_h))
 		add('Growing by', `${bytes(v.growth_bytes_per_h)}/h`, v.growing ? `${v.growing} site${v.growing > 1 ? 's' : ''}` : 'no site', v.growth_bytes_per_h > 0 ? 'up' : null);
-	if (known(b.rss_bytes) && or0(b.live_req) > 0)
+	if (known(b.rss_bytes) && or0(b.live_req) > 0 && arena < 100 * b.live_req)
 		add('Heap over live', ratio(arena / b.live_req), `${bytes(arena - b.live_req)} more than asked for`);
 	if (doc.hugepages.resident_bytes > 0 && known(doc.hugepages.huge_bytes))
 		add('On huge pages', percent(doc.hugepages.huge_bytes / doc.hugepages.resident_bytes), `of ${bytes(doc.hugepages.resident_bytes)}`);
@@ -53,7 +53,7 @@ function intervalNode(leak, most) {
 }
 
 function cohortsNode(site) {
-	const list = (site ? site.cohorts : []).map(or0);
+	const list = (site && or0(site.live_objs) > 0 ? site.cohorts : []).map(or0);
 	const most = Math.max(...list, 0);
 	if (most <= 0)
 		return null;

@@ -77,7 +77,7 @@ const ageName = i => (i === 0 ? 'below 1 s' : `${age(2 ** (i - 1))} to ${age(2 *
 function age(s) {
 	return s < 60 ? `${s} s` : s < 3600 ? `${digits(s / 60)} min` : s < 86400 ? `${digits(s / 3600)} h` : `${digits(s / 86400)} d`;
 }
-const shortAge = s => (s < 5400 ? `${Math.round(s / 60)} min` : s < 172800 ? `${(s / 3600).toFixed(1)} h` : `${(s / 86400).toFixed(1)} d`);
+const shortAge = s => (s < 120 ? `${s < 10 ? s.toFixed(1) : Math.round(s)} s` : s < 5400 ? `${Math.round(s / 60)} min` : s < 172800 ? `${(s / 3600).toFixed(1)} h` : `${(s / 86400).toFixed(1)} d`);
 const ageTick = i => (i === 0 ? '<1 s' : age(2 ** (i - 1)).replace(/\.\d+/, ''));
 
 // Rows are sites, columns birth: what leaks is a row that never fades.
@@ -88,8 +88,9 @@ function heatSection() {
 	const orders = {live: s => or0(s.live_bytes), growth: s => or0(s.growth_bytes) + or0(s.unreachable_bytes), objects: s => or0(s.live_objs)};
 	const sitesOf = () => [...doc.sites].filter(s => s[state.by].some(v => or0(v) > 0) && orders[state.order](s) > 0)
 		.sort((a, b) => orders[state.order](b) - orders[state.order](a) || (a.id < b.id ? -1 : 1)).slice(0, 24);
-	const columnName = (i, n) => (state.by === 'cohorts' ? (doc.capture.window_ms ? `born ${span((n - 1 - i) * cohortSeconds(n))} ago` : `cohort ${i + 1}`) : ageName(i));
-	const cohortSeconds = n => (doc.seconds > 0 ? doc.seconds / n : doc.capture.window_ms / 1000);
+	const columnName = (i, n) => (state.by === 'cohorts' ? (i === 0 ? 'older' : `born ${shortAge((n - 1 - i) * cohortSeconds(n))} ago`) : ageName(i));
+	// The first cohort holds everything older, too.
+	const cohortSeconds = n => (or0(doc.capture.window_ms) > 0 ? doc.capture.window_ms / 1000 : doc.seconds / n);
 
 	function draw() {
 		const list = sitesOf(), width = Math.max(280, chart.clientWidth), narrow = width < 620;
@@ -116,7 +117,7 @@ function heatSection() {
 		});
 		const every = Math.max(1, Math.ceil(columns / (narrow ? 4 : 9)));
 		for (let k = 0; k < columns; k += every)
-			svg.append(g('text', {x: left + k * w, y: height - 6}, state.by === 'cohorts' ? (k === 0 ? 'oldest' : `−${shortAge((columns - 1 - k) * cohortSeconds(columns))}`) : ageTick(k)));
+			svg.append(g('text', {x: left + k * w, y: height - 6}, state.by === 'cohorts' ? (k === 0 ? 'older' : `−${shortAge((columns - 1 - k) * cohortSeconds(columns))}`) : ageTick(k)));
 		chart.replaceChildren(svg);
 	}
 	const change = key => value => {

@@ -1,6 +1,7 @@
 // Memory over time: tiers stacked, resident and limit as lines, a brush that measures a window.
 
 const SERIES_NAMES = {rss: 'Resident', live: 'Live', limit: 'Limit', 'gpu.used': 'On devices'};
+const LINES = {rss: 'rss', live: 'accent', limit: 'bad', 'gpu.used': 'gpu'};
 const seriesName = key => SERIES_NAMES[key] || key.replace(/^tier\.(.*)\.live$/, '$1');
 
 function timelineSection() {
@@ -76,7 +77,7 @@ function timelineSection() {
 			d += `${pen ? 'L' : 'M'}${x(t[i]).toFixed(1)} ${y(series[k][i]).toFixed(1)}`;
 			pen = true;
 		}
-		const name = k === 'gpu.used' ? 'gpu' : k === 'limit' ? 'bad' : 'rss';
+		const name = LINES[k] || 'rss';
 		return g('path', {class: `stroke c-${name}`, d, 'stroke-width': k === 'rss' || k === 'live' ? 1.8 : 1.4, 'stroke-dasharray': k === 'limit' ? '5 4' : k === 'gpu.used' ? '1.5 3' : null, 'stroke-linecap': 'round', 'stroke-linejoin': 'round'});
 	}
 
@@ -178,7 +179,7 @@ function timelineSection() {
 		},
 	});
 	const toggles = h('div', {class: 'legend', role: 'group', 'aria-label': 'Series'}, [...stacked, ...lines].map(k => {
-		const name = k === 'gpu.used' ? 'gpu' : k === 'limit' ? 'bad' : stacked.includes(k) ? seriesName(k) : 'rss';
+		const name = stacked.includes(k) ? seriesName(k) : LINES[k] || 'rss';
 		const button = h('button', {type: 'button', 'aria-pressed': String(!state.hidden.has(k)), onclick: () => {
 			if (!state.hidden.delete(k))
 				state.hidden.add(k);
