@@ -291,7 +291,9 @@ void tm_samples_now(void)
 {
 	if (tm_ledger_header() == NULL || !tm_lock_try(&lock))
 		return;
-	(void)sample(tm_clock_ms());
+	uint64_t now_ms = tm_clock_ms();
+	__atomic_store_n(&tm_ledger_header()->heartbeat_ms, now_ms, __ATOMIC_RELAXED);
+	(void)sample(now_ms);
 	tm_decisions_write();
 	tm_lock_release(&lock);
 }
