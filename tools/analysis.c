@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -278,7 +279,7 @@ static void add_rate(char *buf, size_t size, double bytes_per_h)
 {
 	char text[24];
 
-	tm_fmt_bytes(text, sizeof(text), bytes_per_h > 0 ? (uint64_t)bytes_per_h : 0);
+	tm_fmt_bytes(text, sizeof(text), bytes_per_h > 0 ? (uint64_t)fmin(bytes_per_h, 1e18) : 0);
 	snprintf(buf, size, "%s/h", text);
 }
 
@@ -287,7 +288,7 @@ static void leak_verdict(struct tm_analysis *a, struct tm_fmt_out *out)
 	struct tm_doc_verdict *v = &a->doc->verdict;
 	char rate[32], low[32], high[32];
 
-	if (v->growing) {
+	if (v->growing && v->growth_ci95.count == 2) {
 		add_rate(rate, sizeof(rate), v->growth_bytes_per_h);
 		tm_fmt_add(out, "%llu growing, +%s", (unsigned long long)v->growing, rate);
 	}
@@ -296,6 +297,8 @@ static void leak_verdict(struct tm_analysis *a, struct tm_fmt_out *out)
 		add_rate(high, sizeof(high), v->growth_ci95.at[1]);
 		tm_fmt_add(out, " [%s..%s]", low, high);
 	}
+	if (v->growing && v->growth_ci95.count != 2)
+		tm_fmt_add(out, "%llu growing", (unsigned long long)v->growing);
 	if (v->unreachable)
 		tm_fmt_add(out, "%s%llu unreachable", out->len ? "; " : "",
 			   (unsigned long long)v->unreachable);

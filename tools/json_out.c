@@ -68,7 +68,8 @@ static void put_real(FILE *out, double value)
 	else if (value == floor(value) && fabs(value) < (double)EXACT_LIMIT)
 		fprintf(out, "%.0f", value + 0.0); /* no "-0" */
 	else
-		fprintf(out, "%.9g", value);
+		/* Unix seconds need their milliseconds. */
+		fprintf(out, value > -1e6 && value < 1e6 ? "%.9g" : "%.14g", value);
 }
 
 static void put_object(FILE *out, const struct tm_type *type, const void *object, int depth);

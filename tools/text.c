@@ -98,7 +98,7 @@ const char *tm_text_rate(char buf[32], double bytes_per_h)
 
 	if (isnan(bytes_per_h))
 		return strcpy(buf, "-");
-	tm_fmt_bytes(text, sizeof(text), (uint64_t)fabs(bytes_per_h));
+	tm_fmt_bytes(text, sizeof(text), (uint64_t)fmin(fabs(bytes_per_h), 1e18));
 	snprintf(buf, 32, "%c%s/h", bytes_per_h < 0 ? '-' : '+', text);
 	return buf;
 }
@@ -282,7 +282,7 @@ static uint64_t pinned_of(const struct tm_doc_site *s)
 }
 static uint64_t growth_of(const struct tm_doc_site *s)
 {
-	return s->growth_bytes_per_h > 0 ? (uint64_t)s->growth_bytes_per_h : 0;
+	return s->growth_bytes_per_h > 0 ? (uint64_t)fmin(s->growth_bytes_per_h, 1e18) : 0;
 }
 
 static const struct sort_key keys[] = {

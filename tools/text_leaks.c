@@ -25,7 +25,7 @@ static void print_first_line(struct tm_text *t, const struct tm_document *doc,
 	if (!isnan(leak->confidence))
 		snprintf(sure, sizeof(sure), "  confidence %.3f", leak->confidence);
 	(void)doc;
-	if (leak->class == TM_DOC_GROWING)
+	if (leak->class == TM_DOC_GROWING && leak->ci95.count == 2)
 		tm_text_line(t, TM_TEXT_BAD,
 			     "#%" PRIu64 " %s  %s [%s..%s]  live %s in %" PRIu64 " objects%s%s",
 			     leak->rank, class_word(leak->class),

@@ -24,3 +24,4 @@ refuses "enable-sanitizers='memory'" --enable-sanitizers=memory
 refuses "not a directory" --with-cuda=/nowhere
 refuses "Criterion is not installed" --with-criterion=yes CRITERION_CFLAGS= PKG_CONFIG=false
 refuses "libunwind is not installed" --with-libunwind=yes PKG_CONFIG=false
+refuses "libdw is not installed" --with-libdw=yes PKG_CONFIG=false
