@@ -11,6 +11,7 @@
 #include "shim/early.h"
 #include "shim/elf.h"
 #include "shim/foreign.h"
+#include "shim/heap/heap.h"
 #include "shim/module.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
@@ -403,6 +404,12 @@ TM_COLD bool tm_boot(void)
 	uint32_t seen = COLD;
 	if (atomic_load_explicit(&state, memory_order_acquire) == READY)
 		return true;
+	/*
+	 * The loader gives the first thread's variables their values after it has relocated everything.
+	 * Resolvers of indirect functions run before that: they get early memory, and boot waits.
+	 */
+	if (tm_heap_word == 0)
+		return false;
 	if (!atomic_compare_exchange_strong_explicit(&state, &seen, BOOTING, memory_order_acq_rel,
 						     memory_order_acquire))
 		return seen == READY || wait_for_boot();
