@@ -70,6 +70,19 @@ TM_INLINE void give(void *p, enum tm_counting count)
 		give_other_plain(p, g);
 }
 
+/*
+ * A sized delete says what was asked for (H38): only a hint, since programs delete by base classes, but
+ * one that is counted when it is wrong. Small sizes are compared by class.
+ */
+TM_INLINE void give_sized(void *p, size_t size, enum tm_counting count)
+{
+	if (TM_LIKELY(tm_zone_contains(p)) &&
+	    TM_UNLIKELY(size - 1 >= TM_SMALL_MAX ||
+			tm_zone_granule(p)->klass != tm_class_of_small(size)))
+		tm_alloc_check_size(p, size);
+	give(p, count);
+}
+
 TM_INLINE void *take_zeroed(size_t n, size_t size, const struct tm_site *site,
 			    enum tm_counting count)
 {
@@ -170,8 +183,7 @@ static TM_NOINLINE void *slow_plain_here(size_t size)
 	}                                                                                          \
 	void tm_alloc_free_sized##suffix(void *p, size_t size)                                     \
 	{                                                                                          \
-		(void)size; /* a hint that may be wrong (H38): the granule knows */                \
-		give(p, count);                                                                    \
+		give_sized(p, size, count);                                                        \
 	}                                                                                          \
 	void *tm_alloc_calloc##suffix(size_t n, size_t size)                                       \
 	{                                                                                          \

@@ -53,5 +53,7 @@ void *tm_alloc_zero_slow(size_t size, struct tm_site site);
 void *tm_alloc_aligned_slow(size_t align, size_t size, struct tm_site site);
 void tm_alloc_free_slow(void *p, struct tm_granule *g);
 void tm_alloc_free_outside(void *p);
+/* Counts a size that is not what was asked for; p lies in the zone. */
+void tm_alloc_check_size(const void *p, size_t size);
 
 #endif

@@ -87,8 +87,16 @@ static void *align_new_aligned_nothrow(size_t size, size_t align)
 	return tm_alloc_new_aligned_nothrow(size, at_least(align));
 }
 
+/* What was asked for cannot be told from what was given. */
+static void align_delete_sized(void *p, size_t size)
+{
+	(void)size;
+	tm_alloc_free(p);
+}
+
 void tm_alloc_align_ops(struct tm_ops *ops)
 {
+	ops->op_delete_sized = align_delete_sized;
 	ops->malloc = align_malloc;
 	ops->calloc = align_calloc;
 	ops->realloc = align_realloc;

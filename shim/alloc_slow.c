@@ -281,6 +281,41 @@ TM_NOINLINE void tm_alloc_free_slow(void *p, struct tm_granule *g)
 	errno = saved;
 }
 
+/* What was asked for; 0: no block starts here. Without an account, small blocks know their class only. */
+static size_t requested_bytes(const void *p, struct tm_granule *g, size_t size)
+{
+	uintptr_t owner = tm_granule_owner(g);
+
+	if (owner == TM_OWNER_LARGE)
+		return tm_large_starts_at(p, g) ? g->large.requested : 0;
+	if (owner == TM_OWNER_NONE)
+		return 0;
+	struct tm_granule *head = tm_span_head(g);
+	int32_t index = tm_span_index(head, p);
+	if (index < 0)
+		return 0;
+	if (head->side == NULL)
+		return size <= TM_SLOT_MAX && tm_class_of(size) == head->klass
+			       ? size
+			       : tm_class_bytes(head->klass);
+	if (tm_span_entry_is_free(head, (uint32_t)index))
+		return 0;
+	void *entry = tm_span_entry(head, (uint32_t)index);
+	if (head->kind == TM_SPAN_SMALL)
+		return tm_entry3_requested(tm_class_bytes(head->klass),
+					   ((struct tm_entry3 *)entry)->id);
+	return *(tm_entry8 *)entry >> 24;
+}
+
+TM_NOINLINE void tm_alloc_check_size(const void *p, size_t size)
+{
+	if (size == 0) /* counts as one byte, see account.h */
+		size = 1;
+	size_t requested = requested_bytes(p, tm_zone_granule(p), size);
+	if (requested != 0 && requested != size)
+		tm_error_count(TM_ERROR_SIZE_MISMATCH, p);
+}
+
 TM_NOINLINE void tm_alloc_free_outside(void *p)
 {
 	if (p == NULL)

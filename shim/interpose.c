@@ -95,7 +95,8 @@ TM_EXPORT void free_sized(void *p, size_t size)
 TM_EXPORT void free_aligned_sized(void *p, size_t align, size_t size)
 {
 	(void)align;
-	tm_root.ops.op_delete_sized(p, size);
+	(void)size;
+	tm_root.ops.op_delete(p);
 }
 
 TM_EXPORT size_t malloc_usable_size(void *p)

@@ -121,13 +121,15 @@ void _ZdaPvSt11align_val_t(void *p, size_t align)
 void _ZdlPvmSt11align_val_t(void *p, size_t size, size_t align)
 {
 	(void)align;
-	tm_root.ops.op_delete_sized(p, size);
+	(void)size; /* aligned blocks are asked for as multiples of their alignment */
+	tm_root.ops.op_delete(p);
 }
 
 void _ZdaPvmSt11align_val_t(void *p, size_t size, size_t align)
 {
 	(void)align;
-	tm_root.ops.op_delete_sized(p, size);
+	(void)size; /* aligned blocks are asked for as multiples of their alignment */
+	tm_root.ops.op_delete(p);
 }
 
 void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *p, size_t align, const void *nothrow)
