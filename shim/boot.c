@@ -349,10 +349,12 @@ static struct tm_mem_release_ops find_release(void)
 {
 	struct tm_mem_release_ops ops = {0};
 	uintptr_t unmap = called_first("munmap"), advise = called_first("madvise");
+	uintptr_t move = called_first("mremap");
 	if (!is_libc(unmap, "munmap") || !is_libc(advise, "madvise"))
 		tm_root.options.thread = TM_THREAD_NEVER;
 	TM_ELF_FUNCTION(unmap, &ops.munmap);
 	TM_ELF_FUNCTION(advise, &ops.madvise);
+	TM_ELF_FUNCTION(move, &ops.mremap);
 	return ops;
 }
 
@@ -378,7 +380,7 @@ static void boot(void)
 		tm_passive_begin(TM_PASSIVE_OFF);
 	else
 		go_on();
-	tm_mem_use_libc(release.munmap, release.madvise);
+	tm_mem_use_libc(release);
 	/* Where this fails (an exotic page size, a filter) the root merely stays writable. */
 	tm_mem_protect(&tm_root_pages, sizeof(tm_root_pages), PROT_READ);
 }

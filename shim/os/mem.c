@@ -31,10 +31,9 @@
 
 struct tm_mem_release_ops tm_mem_release_ops;
 
-void tm_mem_use_libc(int (*munmap_fn)(void *, size_t), int (*madvise_fn)(void *, size_t, int))
+void tm_mem_use_libc(struct tm_mem_release_ops ops)
 {
-	tm_mem_release_ops.munmap = munmap_fn;
-	tm_mem_release_ops.madvise = madvise_fn;
+	tm_mem_release_ops = ops;
 }
 
 int tm_mem_map_at(void *at, size_t bytes, int prot)
@@ -156,18 +155,31 @@ int tm_mem_dontdump(void *at, size_t bytes)
 	return tm_sys_madvise(at, bytes, MADV_DONTDUMP);
 }
 
+/* The pages leave their address: who watches it hears of that. */
+static long leave(void *at, size_t old_bytes, size_t new_bytes, int flags, void *to)
+{
+	int saved = errno;
+	void *got;
+	long rc;
+
+	if (tm_mem_release_ops.mremap == NULL)
+		return tm_sys_mremap(at, old_bytes, new_bytes, flags, to);
+	got = tm_mem_release_ops.mremap(at, old_bytes, new_bytes, flags, to);
+	rc = got == MAP_FAILED ? -errno : (long)got;
+	errno = saved;
+	return rc;
+}
+
 void *tm_mem_remap(void *at, size_t old_bytes, size_t new_bytes, void *to)
 {
-	int flags = MREMAP_MAYMOVE | (to ? MREMAP_FIXED : 0);
-	long got = tm_sys_mremap(at, old_bytes, new_bytes, flags, to);
+	long got = leave(at, old_bytes, new_bytes, MREMAP_MAYMOVE | (to ? MREMAP_FIXED : 0), to);
 
 	return tm_sys_is_error(got) ? NULL : (void *)got;
 }
 
 int tm_mem_move(void *at, size_t bytes, void *to)
 {
-	long got = tm_sys_mremap(at, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
-				 to);
+	long got = leave(at, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to);
 
 	return tm_sys_is_error(got) ? (int)got : 0;
 }

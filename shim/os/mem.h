@@ -6,7 +6,7 @@
  * pointer, NULL on failure), leave errno alone, take no lock and may be called from any thread and
  * any signal handler.
  *
- * Giving user memory back (tm_mem_unmap, tm_mem_dontneed) goes through libc's own symbols once
+ * Giving user memory back (tm_mem_unmap, tm_mem_dontneed, tm_mem_remap, tm_mem_move) goes through libc's own symbols once
  * tm_mem_use_libc was called, because registration caches of RDMA and CUDA stacks interpose them
  * (H52); a thread without libc state must take the _raw forms.
  */
@@ -20,13 +20,14 @@
 struct tm_mem_release_ops {
 	int (*munmap)(void *, size_t);
 	int (*madvise)(void *, size_t, int);
+	void *(*mremap)(void *, size_t, size_t, int, ...);
 };
 
 /* [const after boot] NULL members: the kernel is called directly. */
 extern TM_HIDDEN struct tm_mem_release_ops tm_mem_release_ops;
 
-/* "munmap" and "madvise" are libc's, as dlsym or the link gave them; called once, at boot. */
-void tm_mem_use_libc(int (*munmap_fn)(void *, size_t), int (*madvise_fn)(void *, size_t, int));
+/* libc's, as dlsym or the link gave them; called once, at boot. */
+void tm_mem_use_libc(struct tm_mem_release_ops ops);
 
 /*
  * Maps private zero pages exactly at "at", without reserving swap. -EEXIST when something is mapped

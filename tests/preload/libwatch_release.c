@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A registration cache's view: every range that somebody releases through the libc symbols. */
 #include "probe.h"
+#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -8,9 +9,10 @@ enum { RANGES = 1 << 16 };
 static struct range {
 	uintptr_t start, end;
 } seen[RANGES];
-static _Atomic size_t count;
+static _Atomic size_t count, moves;
 int watch_covers(const void *page);
 size_t watch_count(void);
+size_t watch_moves(void);
 
 static void note(const void *start, size_t bytes)
 {
@@ -35,6 +37,11 @@ size_t watch_count(void)
 	return count;
 }
 
+size_t watch_moves(void)
+{
+	return moves;
+}
+
 __attribute__((visibility("default"))) int munmap(void *start, size_t bytes)
 {
 	note(start, bytes);
@@ -46,4 +53,19 @@ __attribute__((visibility("default"))) int madvise(void *start, size_t bytes, in
 	if (advice == MADV_DONTNEED || advice == MADV_FREE)
 		note(start, bytes);
 	return (int)syscall(SYS_madvise, start, bytes, advice);
+}
+
+__attribute__((visibility("default"))) void *mremap(void *start, size_t bytes, size_t fresh,
+						    int flags, ...)
+{
+	va_list list;
+
+	va_start(list, flags);
+	void *to = flags & MREMAP_FIXED ? va_arg(list, void *) : NULL;
+	va_end(list);
+	if ((flags & MREMAP_MAYMOVE) != 0) {
+		note(start, bytes);
+		moves++;
+	}
+	return (void *)syscall(SYS_mremap, start, bytes, fresh, flags, to);
 }

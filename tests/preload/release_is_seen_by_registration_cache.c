@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * H52: RDMA and CUDA registration caches interpose munmap and madvise. Every page that leaves the
- * resident set, by free, by idle time or by malloc_trim, was released through these symbols, and
+ * H52: RDMA and CUDA registration caches interpose munmap, madvise and mremap. Every page that leaves
+ * its address, by free, by idle time, by malloc_trim or by a realloc that moves it, was released through these symbols, and
  * from the caller's own thread context as they expect.
  * Failure: a page went away by a raw system call: the cache keeps a stale registration (glibc
  * itself fails here: its munmap is internal).
@@ -22,6 +22,39 @@ static bool is_resident(int pagemap, const void *page)
 	return entry >> 62 != 0; /* present or swapped */
 }
 
+/* Blocks that hinder each other grow until one has moved as a whole. */
+static void move_pages(int pagemap, int (*covers)(const void *))
+{
+	char *block[8];
+	size_t bytes = 2 * MIB;
+	int moved = 0;
+
+	for (int i = 0; i < 8; i++) {
+		block[i] = malloc(bytes);
+		memset(block[i], 1, bytes);
+	}
+	for (; bytes < 64 * MIB; bytes *= 2)
+		for (int i = 0; i < 8; i++) {
+			uintptr_t old = (uintptr_t)block[i];
+
+			block[i] = realloc(block[i], 2 * bytes);
+			if ((uintptr_t)block[i] == old || is_resident(pagemap, (void *)(old + MIB)))
+				continue; /* not moved, or copied and kept for others */
+			moved++;
+			probe_require(covers((void *)(old + MIB)), "%zu bytes moved unseen", bytes);
+		}
+	for (int i = 0; i < 8; i++)
+		free(block[i]);
+	void *symbol = dlsym(RTLD_DEFAULT, "watch_moves");
+	size_t (*seen)(void);
+
+	probe_require(symbol != NULL, "libwatch_release.so is an old one");
+	memcpy(&seen, &symbol, sizeof(seen));
+	/* not only the release of the old place, which comes after the pages have left it */
+	probe_require(seen() >= (size_t)moved, "%d blocks moved, %zu moves were seen", moved,
+		      seen());
+}
+
 int main(void)
 {
 	static unsigned char *block[BLOCKS];
@@ -36,6 +69,7 @@ int main(void)
 	memcpy(&covers, &symbol, sizeof(covers));
 	if (pagemap < 0)
 		probe_skip("no /proc/self/pagemap");
+	move_pages(pagemap, covers); /* first: what was seen stays seen */
 	for (size_t i = 0; i < BLOCKS; i++) {
 		bytes[i] = i % 3 == 0 ? 2 * MIB + i * 4096 : i % 3 == 1 ? 100000 + i : 6000;
 		block[i] = malloc(bytes[i]);
