@@ -91,6 +91,22 @@ static size_t collect_spans(struct tm_heap *h)
 }
 
 /* A block of whole pages, of the tier that the caller asks for or the policies choose. */
+static void look_at_heap(struct tm_heap *h)
+{
+	uint64_t before = tm_clock_ns();
+
+	tm_trim_heap(h, TM_TRIM_SPANS);
+	uint64_t after = tm_clock_ns();
+	h->next_look_ms = after / 1000000 + LOOK_PAUSE_MS + (after - before) / 1000000 * LOOK_SHARE;
+}
+
+/* A heap whose last frees came soon after a look: a later call looks. */
+static void look_later(struct tm_heap *h)
+{
+	if (h->first_slot_frees != 0 && tm_clock_ms() >= h->next_look_ms)
+		look_at_heap(h);
+}
+
 static void *large_take(struct tm_heap *h, const struct request *r)
 {
 	struct tm_route_decision d = {.tier = (uint8_t)r->tier, .authority = TM_AUTHORITY_RULE};
@@ -98,6 +114,7 @@ static void *large_take(struct tm_heap *h, const struct request *r)
 	size_t size = r->size;
 
 	free_deferred(h);
+	look_later(h);
 	if (d.tier == TM_TIER_ALL)
 		d = tm_routing_decide(h, &(struct tm_routing_request){size, r->align, r->site});
 	large.tier = (enum tm_tier)d.tier;
@@ -190,15 +207,6 @@ TM_NOINLINE void *tm_alloc_zero_slow(size_t size, struct tm_site site)
 TM_NOINLINE void *tm_alloc_aligned_slow(size_t align, size_t size, struct tm_site site)
 {
 	return slow(size, align, TM_FILL_ANY, site);
-}
-
-static void look_at_heap(struct tm_heap *h)
-{
-	uint64_t before = tm_clock_ns();
-
-	tm_trim_heap(h, TM_TRIM_SPANS);
-	uint64_t after = tm_clock_ns();
-	h->next_look_ms = after / 1000000 + LOOK_PAUSE_MS + (after - before) / 1000000 * LOOK_SHARE;
 }
 
 static void give_large(void *p, struct tm_granule *g, struct tm_thread_heap held)

@@ -541,6 +541,9 @@ void tm_purge_notice(uint64_t event)
 	case TM_PURGE_WATCHED:
 		if (tm_purge_retained() > TM_PURGE_KICK_BYTES)
 			call_help();
+		else if (event % EVENTS_PER_LOOK == 0)
+			/* too little for a thread, but a program that goes on gives it back itself */
+			(void)tm_purge_tick(tm_clock_ms());
 		break;
 	case TM_PURGE_TICKING:
 		/* it may be gone: with a vfork child that started it, or in a raw fork's child (H46) */

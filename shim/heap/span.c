@@ -220,8 +220,34 @@ static uint16_t translate(struct tm_heap *from, struct tm_heap *to, uint16_t id)
 	key = row->key;
 	if (row->height != 0)
 		key += (uint64_t)(to->stack_top - from->stack_top) * TM_KEY_HEIGHT_FACTOR;
-	struct tm_site site = {row->site, to->stack_top - 16 * (uintptr_t)row->height};
+	struct tm_site site = {row->site, to->stack_top - 16 * (uintptr_t)(row->height - 1)};
 	return (uint16_t)(tm_account_find(to, key, site) | (id & 15));
+}
+
+static bool replace_byte(uint8_t *at, uint8_t old, uint8_t fresh)
+{
+	return __atomic_compare_exchange_n(at, &old, fresh, false, __ATOMIC_RELAXED,
+					   __ATOMIC_RELAXED);
+}
+
+/*
+ * Only if nobody frees the slot meanwhile, which stores TM_ENTRY_FREE once and for all. Entries of three
+ * bytes are not aligned, so byte by byte: a lock over two cache lines stops the machine, or the program.
+ */
+static void replace_id(uint8_t *entry, uint16_t old, uint16_t id)
+{
+	uint8_t high;
+
+	if (!replace_byte(entry + 1, (uint8_t)(old >> 8), (uint8_t)(id >> 8)))
+		return;
+	if (replace_byte(entry, (uint8_t)old, (uint8_t)id)) {
+		high = __atomic_load_n(entry + 1, __ATOMIC_RELAXED);
+		if (high == (uint8_t)(id >> 8))
+			return;
+	}
+	/* freed in between */
+	__atomic_store_n(entry, (uint8_t)TM_ENTRY_FREE, __ATOMIC_RELAXED);
+	__atomic_store_n(entry + 1, (uint8_t)(TM_ENTRY_FREE >> 8), __ATOMIC_RELAXED);
 }
 
 static void translate_entries(struct tm_heap *from, struct tm_heap *to, struct tm_granule *head)
@@ -232,12 +258,8 @@ static void translate_entries(struct tm_heap *from, struct tm_heap *to, struct t
 
 		__builtin_memcpy(&old, entry, sizeof(old));
 		id = translate(from, to, old);
-		/* Only if nobody freed it meanwhile; entries of three bytes are not aligned, x86 copes. */
-		if (id != old && head->kind == TM_SPAN_SMALL)
-			((struct tm_entry3 *)entry)->id = id;
-		else if (id != old)
-			__atomic_compare_exchange_n((uint16_t *)entry, &old, id, false,
-						    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+		if (id != old)
+			replace_id(entry, old, id);
 	}
 }
 

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * H62: idle memory that is too little for a helper thread (30 MiB in blocks and in small objects) goes
+ * back as well while the program goes on with other blocks: its own calls do it, no thread is needed.
+ */
+#include "probe.h"
+#include <malloc.h>
+
+static void *volatile sink;
+
+static void fill_and_free(size_t bytes, size_t count)
+{
+	void **p = calloc(count, sizeof(*p));
+
+	for (size_t i = 0; i < count; i++) {
+		p[i] = malloc(bytes);
+		memset(p[i], 1, bytes);
+	}
+	for (size_t i = 0; i < count; i++)
+		free(p[i]);
+	free(p);
+}
+
+int main(void)
+{
+	long peak, now = 0;
+
+	probe_limit(60);
+	fill_and_free(200000, 78); /* 15 MiB */
+	fill_and_free(64, 245760); /* 15 MiB */
+	peak = probe_status(getpid(), "VmRSS:");
+	for (int i = 0; i < 100; i++) {
+		for (int k = 0; k < 200; k++) {
+			sink = malloc(100000);
+			free(sink);
+		}
+		probe_sleep_ms(100);
+		now = probe_status(getpid(), "VmRSS:");
+		if (now < peak - 16384)
+			break;
+	}
+	probe_require(now < peak - 16384, "of %ld KiB resident %ld stayed", peak, now);
+	return 0;
+}
