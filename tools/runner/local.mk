@@ -23,13 +23,15 @@ else
 # Empty elsewhere.
 libyiv3_a_SOURCES = %reldir%/dot_v3.h
 endif
-yi_coder_run_LDADD += -lm -lpthread
+yi_coder_run_LDADD += -lm -lpthread -ldl
 libyi_a_CFLAGS = $(YI_CFLAGS)
 libyi_a_SOURCES = \
 	%reldir%/attention.c \
 	%reldir%/attention.h \
 	%reldir%/blocks.h \
 	%reldir%/detok.c \
+	%reldir%/device.h \
+	%reldir%/device_cuda.c \
 	%reldir%/dot.c \
 	%reldir%/dot.h \
 	%reldir%/dot_ref.c \

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/runner/device.h"
+
 struct count {
 	_Atomic uint64_t live, peak, blocks, allocs, frees, refused;
 };
@@ -67,6 +69,7 @@ static void *book(enum yi_mem_class class, void *block, uint64_t charged)
 	raise_peak(&count->peak, live);
 	atomic_fetch_add_explicit(&count->blocks, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&count->allocs, 1, memory_order_relaxed);
+	yi_device_mirror(class, block, bytes);
 	return block;
 }
 
@@ -118,8 +121,11 @@ void *yi_mem_resize(enum yi_mem_class class, void *block, size_t bytes)
 	more = bytes > old ? bytes - old : 0;
 	if (more && charge(class, more))
 		return NULL;
+	/* Before another thread can be given the same address. */
+	yi_device_forget(block);
 	moved = realloc(block, bytes);
 	if (!moved) {
+		yi_device_mirror(class, block, old);
 		uncharge(more);
 		atomic_fetch_add_explicit(&count->refused, 1, memory_order_relaxed);
 		errno = ENOMEM;
@@ -127,7 +133,9 @@ void *yi_mem_resize(enum yi_mem_class class, void *block, size_t bytes)
 	}
 	atomic_fetch_sub_explicit(&count->live, old, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&count->blocks, 1, memory_order_relaxed);
-	return book(class, moved, old + more);
+	book(class, moved, old + more);
+	yi_device_upload(moved, moved, old < bytes ? old : bytes);
+	return moved;
 }
 
 char *yi_mem_text(enum yi_mem_class class, const char *text, size_t bytes)
@@ -149,6 +157,7 @@ void yi_mem_free(enum yi_mem_class class, void *block)
 	if (!block)
 		return;
 	bytes = malloc_usable_size(block);
+	yi_device_forget(block);
 	free(block);
 	atomic_fetch_sub_explicit(&live_bytes, bytes, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&count->live, bytes, memory_order_relaxed);

@@ -224,9 +224,6 @@ static int check(enum yi_verb verb, const struct yi_options *options_read, struc
 	if (!o->model)
 		return yi_error_set(error, YI_EXIT_USAGE, -EINVAL,
 				    "no model given, name one with -m MODEL.gguf");
-	if (o->device == YI_DEVICE_CUDA)
-		return yi_error_set(error, YI_EXIT_TROUBLE, -ENOSYS,
-				    "--device cuda is not built into this program, leave it out");
 	if (prompts > 1)
 		return yi_error_set(error, YI_EXIT_USAGE, -EINVAL,
 				    "-p, -f and --tokens exclude each other");

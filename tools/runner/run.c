@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "tools/runner/device.h"
 #include "tools/runner/forward.h"
 #include "tools/runner/mem.h"
 #include "tools/runner/model_check.h"
@@ -138,6 +139,7 @@ static int eval(struct run *run, const uint32_t *ids, uint32_t n)
 			items[i].logits = run->logits;
 	}
 	error = yi_forward_eval(run->forward, items, n);
+	yi_device_upload(run->logits, run->logits, run->model->hp.n_vocab * sizeof(float));
 	run->stats.steps++;
 	if (error == -EDOM && yi_model_check_data(run->model, &run->error) == 0)
 		yi_error_set(&run->error, YI_EXIT_TROUBLE, -EDOM, "a result is not a number");
@@ -450,8 +452,15 @@ int yi_run_main(int argc, char **argv)
 	struct run run = {0};
 	int code = yi_options_parse(YI_VERB_RUN, argc, argv, 1, &run.options, &run.error);
 
+	if (!code && run.options.device == YI_DEVICE_CUDA)
+		code = yi_device_open(&run.error);
 	if (!code)
 		code = load(&run);
+	if (!code) {
+		/* Mapped or read, an engine uploads them in one go. */
+		yi_device_mirror(YI_MEM_WEIGHTS, run.model->data, run.model->weight_bytes);
+		yi_device_upload(run.model->data, run.model->data, run.model->weight_bytes);
+	}
 	if (!code)
 		code = answer(&run);
 	if (!code && !run.options.tokenize && run.options.stats &&
@@ -460,8 +469,9 @@ int yi_run_main(int argc, char **argv)
 				    run.options.stats);
 	if (!code && !run.options.tokenize && !run.options.quiet)
 		yi_stats_print(&run.stats, stderr);
+	release(&run);
+	code = yi_device_end(code, run.options.quiet, &run.error);
 	if (code)
 		fprintf(stderr, "yi-coder-run: %s\n", run.error.text);
-	release(&run);
 	return code ? run.error.status : 0;
 }

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "tools/runner/device.h"
 #include "tools/runner/leak_demo.h"
 #include "tools/runner/mem.h"
 #include "tools/runner/model_check.h"
@@ -187,8 +188,15 @@ int yi_serve_main(int argc, char **argv)
 	struct serve serve = {0};
 	int code = yi_options_parse(YI_VERB_SERVE, argc, argv, 2, &serve.options, &serve.error);
 
+	if (code == 0 && serve.options.device == YI_DEVICE_CUDA)
+		code = yi_device_open(&serve.error);
 	if (code == 0)
 		code = load(&serve);
+	if (code == 0) {
+		/* Mapped or read, an engine uploads them in one go. */
+		yi_device_mirror(YI_MEM_WEIGHTS, serve.model->data, serve.model->weight_bytes);
+		yi_device_upload(serve.model->data, serve.model->data, serve.model->weight_bytes);
+	}
 	if (code == 0)
 		code = make_requests(&serve);
 	if (code == 0)
@@ -196,6 +204,7 @@ int yi_serve_main(int argc, char **argv)
 	if (code == 0)
 		code = serve_all(&serve);
 	release(&serve);
+	code = yi_device_end(code, serve.options.quiet, &serve.error);
 	if (code == 0)
 		return 0;
 	fprintf(stderr, "yi-coder-run: %s\n", serve.error.text);
