@@ -9,6 +9,7 @@
 #include <limits.h>
 
 #include "shim/base/attrs.h"
+#include "tools/elf_look.h"
 
 struct tm_doctor {
 	unsigned int problems;
@@ -23,6 +24,11 @@ void tm_doctor_machine(struct tm_doctor *doctor);
 /* 0, or the exit status when the command is not there. */
 int tm_doctor_program(struct tm_doctor *doctor, const char *command);
 int tm_doctor_process(struct tm_doctor *doctor, int pid);
+
+/* What there is of CUDA. */
+void tm_doctor_cuda_machine(void);
+void tm_doctor_cuda_program(const struct tm_elf *elf);
+void tm_doctor_cuda_process(int pid, bool has_library);
 
 /* Whole small file without the last newline; false when it cannot be read. */
 bool tm_doctor_read(const char *path, char *buf, size_t size);

@@ -254,16 +254,6 @@ static void check_seccomp_and_scope(void)
 			       (unsigned long long)scope);
 }
 
-static void check_gpu(void)
-{
-	char text[256];
-
-	if (!tm_doctor_read("/proc/driver/nvidia/version", text, sizeof(text)))
-		return;
-	text[strcspn(text, "\n")] = '\0';
-	tm_doctor_ok("GPU: %s", text);
-}
-
 void tm_doctor_machine(struct tm_doctor *doctor)
 {
 	(void)doctor;
@@ -279,5 +269,5 @@ void tm_doctor_machine(struct tm_doctor *doctor)
 	check_places();
 	check_seccomp_and_scope();
 	check_system_preload();
-	check_gpu();
+	tm_doctor_cuda_machine();
 }

@@ -36,6 +36,7 @@ static void note_plugins(const char *path)
 	struct tm_elf elf;
 
 	if (tm_elf_look_open(&elf, path) == 0 && elf.kind == TM_ELF_64) {
+		tm_doctor_cuda_program(&elf);
 		if (tm_elf_look_imports(&elf, "dlmopen"))
 			tm_doctor_note(
 				"program: uses dlmopen: libraries in other namespaces have a C library and "
@@ -199,6 +200,7 @@ int tm_doctor_process(struct tm_doctor *doctor, int pid)
 				    pid);
 	check_maps(doctor, &maps);
 	check_status(pid);
+	tm_doctor_cuda_process(pid, maps.ours);
 	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
 	len = readlink(link, exe, sizeof(exe) - 1);
 	if (len <= 0)

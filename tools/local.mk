@@ -30,6 +30,7 @@ tiermalloc_SOURCES = \
 	%reldir%/document_fields.h \
 	%reldir%/document_load.c \
 	%reldir%/document_load.h \
+	%reldir%/doctor_cuda.c \
 	%reldir%/doctor_machine.c \
 	%reldir%/doctor_program.c \
 	%reldir%/elf_look.c \
