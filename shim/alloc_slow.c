@@ -90,6 +90,14 @@ static size_t collect_spans(struct tm_heap *h)
 	return bytes;
 }
 
+/* Loading alone is a guess: a part of its own held half as much again on programs that go on to work. */
+static bool is_sure(struct tm_route_decision d)
+{
+	return d.authority == TM_AUTHORITY_RULE ||
+	       (d.tier == TM_TIER_PERSISTENT &&
+		(d.authority == TM_AUTHORITY_LEARNED || d.authority == TM_AUTHORITY_PROFILE));
+}
+
 /* A block of whole pages, of the tier that the caller asks for or the policies choose. */
 static void look_at_heap(struct tm_heap *h)
 {
@@ -118,8 +126,7 @@ static void *large_take(struct tm_heap *h, const struct request *r)
 	if (d.tier == TM_TIER_ALL)
 		d = tm_routing_decide(h, &(struct tm_routing_request){size, r->align, r->site});
 	large.tier = (enum tm_tier)d.tier;
-	large.part = tm_tier_part(large.tier, d.authority == TM_AUTHORITY_RULE ? TM_TIER_ASKED
-									       : TM_TIER_GUESSED);
+	large.part = tm_tier_part(large.tier, is_sure(d) ? TM_TIER_ASKED : TM_TIER_GUESSED);
 	tm_trim_before_block(h, large.part, size);
 	if (tm_limit_is_near(size)) {
 		tm_trim_for_memory(h);

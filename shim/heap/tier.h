@@ -39,7 +39,7 @@ extern TM_HIDDEN bool tm_tier_temporary_apart;
 enum tm_tier_choice { TM_TIER_GUESSED, TM_TIER_ASKED };
 
 /*
- * Session and temporary blocks share a part where nobody asked for anything else: what dies within a
+ * Blocks of which nothing is known but that the program loads, session and temporary blocks share a part where nobody asked for anything else: what dies within a
  * step leaves room that the next step needs whatever its tier, and a part of its own held a quarter
  * more memory on tensor churn with no fault less.
  */
@@ -48,7 +48,7 @@ TM_INLINE enum tm_part tm_tier_part(enum tm_tier tier, enum tm_tier_choice choic
 	if (tm_tier_observe)
 		return TM_PART_LARGE;
 	if (tier == TM_TIER_PERSISTENT)
-		return TM_PART_PERSISTENT;
+		return choice == TM_TIER_ASKED ? TM_PART_PERSISTENT : TM_PART_LARGE;
 	return tier == TM_TIER_TEMPORARY && (choice == TM_TIER_ASKED || tm_tier_temporary_apart)
 		       ? TM_PART_TEMPORARY
 		       : TM_PART_LARGE;
