@@ -4,6 +4,8 @@
 # timeout: 1200
 # 64-bit Arm: everything compiles, and programs run with the library preloaded under qemu.
 . "$TM_SRC/tests/builds/common.sh"
+# The libraries of the machine that builds are none of the one it builds for.
+export PKG_CONFIG_LIBDIR=/usr/lib/aarch64-linux-gnu/pkgconfig
 configure_here --host=aarch64-linux-gnu CXX=aarch64-linux-gnu-g++ --enable-werror \
 	--with-criterion=no --with-libunwind=no --with-libdw=no
 make -s -j"$jobs" all tests/unit/unit

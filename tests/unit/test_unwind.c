@@ -14,6 +14,7 @@ static uint64_t ours[64];
 static void *theirs[80];
 static struct tm_unwind_walk walk;
 static int their_count;
+static int before; /* theirs that ours leaves out: look(), under a sanitizer its own function too */
 static uintptr_t top;
 static unsigned seen_count;
 
@@ -34,14 +35,15 @@ static __attribute__((noinline)) void look(void)
 	tm_unwind_here(&regs);
 	tm_unwind_walk(&walk, &regs, ours, 64);
 	their_count = backtrace(theirs, 80);
+	for (before = 0; before < 3 && (uintptr_t)theirs[before] != ours[0]; before++)
+		;
 }
 
-/* theirs[0] lies in look() itself. */
 static void compare(unsigned least)
 {
 	cr_assert(walk.count >= least, "%u frames, of %d", walk.count, their_count);
 	for (unsigned i = 0; i < walk.count; i++)
-		cr_assert_eq(ours[i], (uintptr_t)theirs[i + 1], "frame %u", i);
+		cr_assert_eq(ours[i], (uintptr_t)theirs[(int)i + before], "frame %u", i);
 }
 
 static __attribute__((noinline)) int deep(int n, volatile char *outer)
@@ -72,13 +74,13 @@ Test(unwind, frames_are_those_of_the_run_time_library)
 	char c = 1;
 
 	for (int round = 0; round < 3; round++) {
-		unsigned before = seen_count;
+		unsigned seen_before = seen_count;
 
 		deep(12, &c);
 		cr_assert_eq(walk.truncated, false);
-		cr_assert_eq((int)walk.count, their_count - 1);
+		cr_assert_eq((int)walk.count, their_count - before);
 		compare(14);
-		cr_assert(round == 0 ? seen_count > before : seen_count == before,
+		cr_assert(round == 0 ? seen_count > seen_before : seen_count == seen_before,
 			  "rows that are known are looked up again");
 	}
 }
@@ -97,10 +99,10 @@ Test(unwind, after_forgetting_all_is_looked_up_again)
 	char c = 1;
 
 	deep(5, &c);
-	unsigned before = seen_count;
+	unsigned seen_before = seen_count;
 	tm_unwind_forget();
 	deep(5, &c);
-	cr_assert(seen_count > before);
+	cr_assert(seen_count > seen_before);
 	compare(7);
 }
 
