@@ -68,6 +68,9 @@ static int open_library(void)
 
 int yi_device_open(struct yi_error *error)
 {
+	static const struct yi_mem_watch watch = {yi_device_mirror, yi_device_forget,
+						  yi_device_upload};
+
 	int count = 0, rc = open_library();
 
 	if (rc)
@@ -87,6 +90,7 @@ int yi_device_open(struct yi_error *error)
 		return yi_error_set(error, YI_EXIT_TROUBLE, -ENODEV,
 				    "--device cuda: device 0 cannot be used (error %d)", rc);
 	}
+	yi_mem_set_watch(&watch);
 	return 0;
 }
 

@@ -11,14 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/runner/device.h"
-
 struct count {
 	_Atomic uint64_t live, peak, blocks, allocs, frees, refused;
 };
 
 static struct count counts[YI_MEM_CLASSES];
 static _Atomic uint64_t live_bytes, peak_bytes, limit_bytes;
+static const struct yi_mem_watch *watch;
 
 static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
 {
@@ -69,7 +68,8 @@ static void *book(enum yi_mem_class class, void *block, uint64_t charged)
 	raise_peak(&count->peak, live);
 	atomic_fetch_add_explicit(&count->blocks, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&count->allocs, 1, memory_order_relaxed);
-	yi_device_mirror(class, block, bytes);
+	if (watch)
+		watch->had(class, block, bytes);
 	return block;
 }
 
@@ -122,10 +122,12 @@ void *yi_mem_resize(enum yi_mem_class class, void *block, size_t bytes)
 	if (more && charge(class, more))
 		return NULL;
 	/* Before another thread can be given the same address. */
-	yi_device_forget(block);
+	if (watch)
+		watch->goes(block);
 	moved = realloc(block, bytes);
 	if (!moved) {
-		yi_device_mirror(class, block, old);
+		if (watch)
+			watch->had(class, block, old);
 		uncharge(more);
 		atomic_fetch_add_explicit(&count->refused, 1, memory_order_relaxed);
 		errno = ENOMEM;
@@ -134,7 +136,8 @@ void *yi_mem_resize(enum yi_mem_class class, void *block, size_t bytes)
 	atomic_fetch_sub_explicit(&count->live, old, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&count->blocks, 1, memory_order_relaxed);
 	book(class, moved, old + more);
-	yi_device_upload(moved, moved, old < bytes ? old : bytes);
+	if (watch)
+		watch->moved(moved, moved, old < bytes ? old : bytes);
 	return moved;
 }
 
@@ -157,12 +160,18 @@ void yi_mem_free(enum yi_mem_class class, void *block)
 	if (!block)
 		return;
 	bytes = malloc_usable_size(block);
-	yi_device_forget(block);
+	if (watch)
+		watch->goes(block);
 	free(block);
 	atomic_fetch_sub_explicit(&live_bytes, bytes, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&count->live, bytes, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&count->blocks, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&count->frees, 1, memory_order_relaxed);
+}
+
+void yi_mem_set_watch(const struct yi_mem_watch *who)
+{
+	watch = who;
 }
 
 void yi_mem_set_limit(uint64_t bytes)

@@ -39,6 +39,16 @@ void *yi_mem_resize(enum yi_mem_class class, void *block, size_t bytes);
 char *yi_mem_text(enum yi_mem_class class, const char *text, size_t bytes);
 void yi_mem_free(enum yi_mem_class class, void *block);
 
+/* Who is told of blocks (device.h): after one was had, before it goes, after its bytes moved. */
+struct yi_mem_watch {
+	void (*had)(enum yi_mem_class class, const void *block, size_t bytes);
+	void (*goes)(const void *block);
+	void (*moved)(const void *block, const void *bytes_from, size_t bytes);
+};
+
+/* NULL: nobody, the default.  Before other threads allocate. */
+void yi_mem_set_watch(const struct yi_mem_watch *watch);
+
 /* 0: no limit (the default).  Counts all classes together. */
 void yi_mem_set_limit(uint64_t bytes);
 void yi_mem_read(enum yi_mem_class class, struct yi_mem_count *ret_count);
