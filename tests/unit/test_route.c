@@ -278,6 +278,6 @@ Test(route, authorities_have_names)
 	for (int a = TM_AUTHORITY_NONE + 1; a < TM_AUTHORITY_COUNT; a++)
 		cr_assert_eq(tm_route_authority_of(
 				     tm_str_of(tm_route_authority_name((enum tm_authority)a))),
-			     a);
+			     (enum tm_authority)a);
 	cr_assert_eq(tm_route_authority_of(tm_str_of("nobody")), TM_AUTHORITY_NONE);
 }
