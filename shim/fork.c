@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/fork.h"
 
+#include <errno.h>
+
 #include "shim/base/attrs.h"
+#include "shim/boot.h"
 #include "shim/elf.h"
 #include "shim/heap/account.h"
 #include "shim/heap/heap.h"
@@ -73,18 +76,44 @@ static void in_child(void)
 	tm_trace_fork_child();
 }
 
+typedef int register_fn(void (*)(void), void (*)(void), void (*)(void), void *);
+
+/* What pthread_atfork calls. Not a reference: a C library without it must still load us (H25). */
+static register_fn *next_register(void)
+{
+	uintptr_t address = tm_elf_next("__register_atfork");
+	register_fn *next = NULL;
+
+	if (address != 0)
+		TM_ELF_FUNCTION(address, &next);
+	return next;
+}
+
 void tm_fork_init(void)
 {
 	static uint32_t done; /* [atomic] */
-	int (*register_atfork)(void (*)(void), void (*)(void), void (*)(void), void *);
-	uintptr_t address;
+	register_fn *register_atfork;
 
 	if (__atomic_exchange_n(&done, 1, __ATOMIC_RELAXED) != 0)
 		return;
-	/* What pthread_atfork calls. Not a reference: a C library without it must still load us (H25). */
-	address = tm_elf_next("__register_atfork");
-	if (address == 0)
-		return;
-	TM_ELF_FUNCTION(address, &register_atfork);
-	register_atfork(prepare, in_parent, in_child, &__dso_handle);
+	register_atfork = next_register();
+	if (register_atfork != NULL)
+		register_atfork(prepare, in_parent, in_child, &__dso_handle);
+}
+
+/*
+ * libc runs the handlers of a child in the order of registration, and those before a fork in the other
+ * one. Ours must be the first: a handler that ran before it in the child would write into the ledger
+ * that is still the parent's, and one that ran after it before the fork would meet our locks.
+ */
+int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void), void *dso);
+
+TM_EXPORT int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void),
+				void *dso)
+{
+	register_fn *register_atfork = next_register();
+
+	if (tm_boot() && tm_root.server == TM_SERVER_ENGINE)
+		tm_fork_init();
+	return register_atfork != NULL ? register_atfork(before, parent, child, dso) : ENOSYS;
 }
