@@ -7,8 +7,10 @@
 #include "shim/heap/heap.h"
 #include "shim/ledger.h"
 #include "shim/modules.h"
+#include "shim/os/mem.h"
 #include "shim/thread.h"
 #include "shim/unwind.h"
+#include "shim/unwind_cfi.h"
 
 #define TABLE_BITS 15
 #define TABLE_SLOTS (1u << TABLE_BITS)
@@ -55,19 +57,28 @@ struct capture {
 	struct tm_unwind_walk walk;
 	uint64_t frames[TM_LEDGER_STACK_DEPTH];
 	uint32_t hash;
+	struct tm_unwind_room room;
 };
 
-static void walk_stack(struct capture *c, const struct tm_heap *h, struct tm_site site)
+/* In pages of its own: who allocates may stand on a coroutine's small stack (H26). NULL: no memory. */
+static struct capture *capture(const struct tm_heap *h, struct tm_site site)
 {
+	struct capture *c = tm_mem_map(sizeof(*c));
 	struct tm_unwind_regs regs;
 
-	c->walk = (struct tm_unwind_walk){.return_address = site.return_address,
+	if (c == NULL) {
+		__atomic_fetch_add(&tm_ledger_header()->stacks_lost, 1, __ATOMIC_RELAXED);
+		return NULL;
+	}
+	c->walk = (struct tm_unwind_walk){.room = &c->room,
+					  .return_address = site.return_address,
 					  .frame = site.frame,
 					  .stack_top = h->stack_top,
 					  .seen = tm_modules_seen};
 	tm_unwind_here(&regs);
 	tm_unwind_walk(&c->walk, &regs, c->frames, TM_LEDGER_STACK_DEPTH);
 	c->hash = (uint32_t)tm_hash_bytes(c->frames, c->walk.count * sizeof(c->frames[0]));
+	return c;
 }
 
 static uint64_t *take_frames(struct tm_ledger_header *header, unsigned count, uint32_t *ret_at)
@@ -135,31 +146,43 @@ static void add(const struct tm_row *row, const struct capture *c, size_t slot)
 TM_NOINLINE void tm_callsite_new(const struct tm_heap *h, const struct tm_row *row,
 				 struct tm_site site)
 {
-	struct capture c;
 	size_t slot = slot_of(row);
+	struct capture *c;
 
 	if (tm_ledger_header() == NULL || find(row, &slot) != NULL)
 		return;
-	walk_stack(&c, h, site);
-	add(row, &c, slot);
+	c = capture(h, site);
+	if (c == NULL)
+		return;
+	add(row, c, slot);
+	(void)tm_mem_unmap_raw(c, sizeof(*c));
 }
 
-static TM_NOINLINE void sample_now(const struct tm_heap *h, const struct tm_row *row,
-				   struct tm_site site)
+/* Counts the stack with the record that has it; a new one gets a record. */
+static void note(const struct tm_row *row, const struct capture *c)
 {
-	struct capture c;
 	size_t slot = slot_of(row);
 	struct tm_ledger_stack *s;
 
-	walk_stack(&c, h, site);
 	for (unsigned n = 0; (s = find(row, &slot)) != NULL; n++) {
-		if (s->hash == c.hash || n == VARIANTS_MAX) {
+		if (s->hash == c->hash || n == VARIANTS_MAX) {
 			__atomic_fetch_add(&s->samples, 1, __ATOMIC_RELAXED);
 			return;
 		}
 		slot = (slot + 1) % TABLE_SLOTS;
 	}
-	add(row, &c, slot);
+	add(row, c, slot);
+}
+
+static TM_NOINLINE void sample_now(const struct tm_heap *h, const struct tm_row *row,
+				   struct tm_site site)
+{
+	struct capture *c = capture(h, site);
+
+	if (c == NULL)
+		return;
+	note(row, c);
+	(void)tm_mem_unmap_raw(c, sizeof(*c));
 }
 
 void tm_callsite_sample(const struct tm_heap *h, const struct tm_row *row, size_t bytes,

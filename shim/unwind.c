@@ -326,7 +326,6 @@ static enum step step(struct state *s, struct tm_unwind_walk *walk)
 	uintptr_t pc = s->regs->pc - (s->after_signal ? 0 : 1);
 	struct tm_unwind_object object;
 	struct known known;
-	struct tm_unwind_row row;
 
 	if (known_row(pc, &known))
 		return step_known(s, &known);
@@ -336,13 +335,13 @@ static enum step step(struct state *s, struct tm_unwind_walk *walk)
 	}
 	if (walk->seen != NULL)
 		walk->seen(s->regs->pc, &object);
-	if (object.eh_frame == NULL || !tm_unwind_cfi_row(pc, object.eh_frame, &row)) {
+	if (object.eh_frame == NULL || !tm_unwind_cfi_row(pc, object.eh_frame, walk->room)) {
 		walk->by_frames = true;
 		return step_frame(s);
 	}
-	if (condense(&row, pc, &known))
+	if (condense(&walk->room->row, pc, &known))
 		keep_row(&known);
-	return step_row(s, &row);
+	return step_row(s, &walk->room->row);
 }
 
 void tm_unwind_walk(struct tm_unwind_walk *walk, struct tm_unwind_regs *regs, uint64_t *frames,

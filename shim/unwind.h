@@ -44,7 +44,10 @@ bool tm_unwind_object_by_maps(uintptr_t pc, struct tm_unwind_object *ret_object)
 /* [pc is new] Called once for each program counter that the table did not know; may be NULL. */
 typedef void (*tm_unwind_seen)(uintptr_t pc, const struct tm_unwind_object *object);
 
+struct tm_unwind_room; /* unwind_cfi.h: what a walk works in, too large for a small stack (H26) */
+
 struct tm_unwind_walk {
+	struct tm_unwind_room *room; /* in */
 	uintptr_t return_address; /* in: frame 0; frames below it are the allocator's, left out */
 	uintptr_t frame;          /* in: the stack pointer behind that return */
 	uintptr_t stack_top;      /* in: end of the thread's own stack; 0: not known */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/unwind_cfi.h"
 
-#define REMEMBERED 4u
 #define EXPRESSION_DEPTH 8u
 
 /* --- call frame information ------------------------------------------------------------------- */
@@ -162,9 +161,7 @@ static int64_t take_block(struct cursor *c)
 
 struct machine {
 	const struct cie *cie;
-	struct tm_unwind_row *row;
-	const struct tm_unwind_row *initial;
-	struct tm_unwind_row saved[REMEMBERED];
+	struct tm_unwind_room *room;
 	unsigned saved_count;
 	uint64_t pc, target;
 };
@@ -172,7 +169,7 @@ struct machine {
 /* The instructions without a value in their first byte's low bits. False: not known. */
 static bool run_extended(struct machine *m, unsigned op, struct cursor *c)
 {
-	struct tm_unwind_row *row = m->row;
+	struct tm_unwind_row *row = &m->room->row;
 	int64_t factor = m->cie->data_factor;
 	uint64_t reg;
 
@@ -189,7 +186,7 @@ static bool run_extended(struct machine *m, unsigned op, struct cursor *c)
 	case 0x06: /* restore_extended */
 		reg = take_uleb(c);
 		if (reg < TM_UNWIND_REGS)
-			row->rule[reg] = m->initial->rule[reg];
+			row->rule[reg] = m->room->initial.rule[reg];
 		return true;
 	case 0x07: set_rule(row, take_uleb(c), TM_RULE_UNDEFINED, 0); return true;
 	case 0x08: set_rule(row, take_uleb(c), TM_RULE_SAME, 0); return true;
@@ -198,14 +195,14 @@ static bool run_extended(struct machine *m, unsigned op, struct cursor *c)
 		set_rule(row, reg, TM_RULE_REGISTER, (int64_t)take_uleb(c));
 		return true;
 	case 0x0a: /* remember_state */
-		if (m->saved_count == REMEMBERED)
+		if (m->saved_count == TM_UNWIND_REMEMBERED)
 			return false;
-		m->saved[m->saved_count++] = *row;
+		m->room->saved[m->saved_count++] = *row;
 		return true;
 	case 0x0b: /* restore_state */
 		if (m->saved_count == 0)
 			return false;
-		*row = m->saved[--m->saved_count];
+		*row = m->room->saved[--m->saved_count];
 		return true;
 	case 0x0c: /* def_cfa */
 		row->cfa_register = (uint8_t)take_uleb(c);
@@ -262,12 +259,12 @@ static bool run(struct machine *m, struct cursor c)
 			break;
 		case 1: m->pc += low * m->cie->code_factor; break;
 		case 2:
-			set_rule(m->row, low, TM_RULE_AT,
+			set_rule(&m->room->row, low, TM_RULE_AT,
 				 (int64_t)take_uleb(&c) * m->cie->data_factor);
 			break;
 		default:
 			if (low < TM_UNWIND_REGS)
-				m->row->rule[low] = m->initial->rule[low];
+				m->room->row.rule[low] = m->room->initial.rule[low];
 		}
 	}
 	return !c.bad;
@@ -303,10 +300,10 @@ static const uint8_t *find_entry(uintptr_t pc, const uint8_t *index)
 	return (uintptr_t)index + (uintptr_t)(intptr_t)word[0] > pc ? NULL : index + word[1];
 }
 
-bool tm_unwind_cfi_row(uintptr_t pc, const void *index, struct tm_unwind_row *row)
+bool tm_unwind_cfi_row(uintptr_t pc, const void *index, struct tm_unwind_room *room)
 {
+	struct tm_unwind_row *row = &room->row;
 	const uint8_t *fde = find_entry(pc, index), *id;
-	struct tm_unwind_row initial;
 	struct cursor c;
 	struct cie cie;
 
@@ -322,13 +319,13 @@ bool tm_unwind_cfi_row(uintptr_t pc, const void *index, struct tm_unwind_row *ro
 	if (cie.augmented)
 		take_block(&c);
 	__builtin_memset(row, 0, sizeof(*row));
-	__builtin_memset(&initial, 0, sizeof(initial));
+	__builtin_memset(&room->initial, 0, sizeof(room->initial));
 	row->ra = cie.ra;
 	row->signal = cie.signal;
-	struct machine m = {.cie = &cie, .row = row, .initial = &initial, .target = UINT64_MAX};
+	struct machine m = {.cie = &cie, .room = room, .target = UINT64_MAX};
 	if (!run(&m, cie.instructions))
 		return false;
-	initial = *row;
+	room->initial = *row;
 	m.pc = begin;
 	m.target = pc;
 	return run(&m, c);

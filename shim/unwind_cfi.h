@@ -42,6 +42,14 @@ struct tm_unwind_row {
 	struct tm_unwind_rule rule[TM_UNWIND_REGS];
 };
 
+#define TM_UNWIND_REMEMBERED 4u
+
+struct tm_unwind_room {
+	struct tm_unwind_row row;     /* of the program counter */
+	struct tm_unwind_row initial; /* what its function begins with */
+	struct tm_unwind_row saved[TM_UNWIND_REMEMBERED];
+};
+
 /* What a walk may read. */
 struct tm_unwind_memory {
 	uintptr_t low, high; /* the thread's own stack, from where the walk began */
@@ -50,8 +58,8 @@ struct tm_unwind_memory {
 
 bool tm_unwind_read(struct tm_unwind_memory *in, uintptr_t address, uint64_t *ret);
 
-/* The row of a program counter by this index (PT_GNU_EH_FRAME). False: there is none that is known. */
-bool tm_unwind_cfi_row(uintptr_t pc, const void *index, struct tm_unwind_row *row);
+/* room->row of a program counter by this index (PT_GNU_EH_FRAME). False: there is none that is known. */
+bool tm_unwind_cfi_row(uintptr_t pc, const void *index, struct tm_unwind_room *room);
 
 /* An expression's value; block: address of its length; first: what lies on its stack, or NULL. */
 bool tm_unwind_cfi_evaluate(int64_t block, const struct tm_unwind_regs *regs,

@@ -46,8 +46,13 @@ uint64_t tm_buddy_parse(const char *text)
 
 uint64_t tm_buddy_huge_bytes(void)
 {
-	char text[4096];
-	long n = tm_proc_read("/proc/buddyinfo", text, sizeof(text));
+	char *text;
+	long n = tm_proc_text("/proc/buddyinfo", &text);
+	uint64_t bytes;
 
-	return n > 0 ? tm_buddy_parse(text) : UINT64_MAX;
+	if (n < 0)
+		return UINT64_MAX;
+	bytes = n > 0 ? tm_buddy_parse(text) : UINT64_MAX;
+	tm_proc_text_free(text);
+	return bytes;
 }

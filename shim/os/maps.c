@@ -6,14 +6,18 @@
 
 #include "shim/base/hash.h"
 #include "shim/base/parse.h"
+#include "shim/os/mem.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 
-/* A reader of lines with what fits on a small stack; a longer line is cut. */
+/* More than a line with the longest path takes; a longer line is cut. */
+#define LINES_BYTES ((size_t)8 << 10)
+
+/* A reader of lines. Its room is mapped: callers may stand on a coroutine's small stack (H26). */
 struct lines {
 	int fd;
 	size_t used, at;
-	char buf[4096];
+	char *buf;
 };
 
 static bool next_line(struct lines *l, struct tm_str *ret_line)
@@ -27,12 +31,12 @@ static bool next_line(struct lines *l, struct tm_str *ret_line)
 				return true;
 			}
 		}
-		if (l->at == 0 && l->used == sizeof(l->buf))
+		if (l->at == 0 && l->used == LINES_BYTES)
 			l->used = 0;
 		__builtin_memmove(l->buf, l->buf + l->at, l->used - l->at);
 		l->used -= l->at;
 		l->at = 0;
-		long n = tm_sys_read(l->fd, l->buf + l->used, sizeof(l->buf) - l->used);
+		long n = tm_sys_read(l->fd, l->buf + l->used, LINES_BYTES - l->used);
 		if (n == -EINTR)
 			continue;
 		if (n <= 0)
@@ -94,7 +98,19 @@ static int open_lines(struct lines *l, const char *path)
 {
 	l->used = l->at = 0;
 	l->fd = tm_proc_may_open() ? tm_sys_open(path, O_RDONLY, 0) : -EPERM;
-	return l->fd < 0 ? l->fd : 0;
+	if (l->fd < 0)
+		return l->fd;
+	l->buf = tm_mem_map(LINES_BYTES);
+	if (l->buf != NULL)
+		return 0;
+	tm_sys_close(l->fd);
+	return -ENOMEM;
+}
+
+static void close_lines(struct lines *l)
+{
+	tm_sys_close(l->fd);
+	(void)tm_mem_unmap_raw(l->buf, LINES_BYTES);
 }
 
 int tm_maps_find(uintptr_t address, struct tm_maps_range *ret_range)
@@ -114,7 +130,7 @@ int tm_maps_find(uintptr_t address, struct tm_maps_range *ret_range)
 		*ret_range = range;
 		err = 0;
 	}
-	tm_sys_close(l.fd);
+	close_lines(&l);
 	return err;
 }
 
@@ -176,7 +192,7 @@ int tm_maps_object(uintptr_t address, struct tm_maps_range *ret_range, char *pat
 			path[n] = '\0';
 		}
 	}
-	tm_sys_close(l.fd);
+	close_lines(&l);
 	if (!inside)
 		return -ENOENT;
 	*ret_range = object;
@@ -222,7 +238,7 @@ int tm_maps_each(void (*see)(const struct tm_maps_line *line, void *arg), void *
 	while (next_line(&l, &line))
 		if (read_line(line, &mapping))
 			see(&mapping, arg);
-	tm_sys_close(l.fd);
+	close_lines(&l);
 	return 0;
 }
 
@@ -241,7 +257,7 @@ int tm_maps_resident(uintptr_t start, uintptr_t end, struct tm_maps_resident *re
 		sum.resident_bytes += kilobytes(line, "Rss:");
 		sum.huge_bytes += kilobytes(line, "AnonHugePages:");
 	}
-	tm_sys_close(l.fd);
+	close_lines(&l);
 	*ret = sum;
 	return 0;
 }

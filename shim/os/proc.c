@@ -12,10 +12,9 @@
 #include "shim/base/hash.h"
 #include "shim/base/parse.h"
 #include "shim/os/clock.h"
+#include "shim/os/mem.h"
 #include "shim/os/sys.h"
 
-/* /proc/self/status and smaps_rollup of Linux 6 are 1.5 KiB. */
-#define STATUS_MAX 4096
 #define PATH_LEN_MAX 512
 
 /* Kernel masks grow with the machine: 8192 CPUs is the largest configuration of x86-64. */
@@ -56,6 +55,23 @@ long tm_proc_read(const char *path, char *buf, size_t size)
 	buf[len] = '\0';
 	tm_sys_close(fd);
 	return (long)len;
+}
+
+long tm_proc_text(const char *path, char **ret_text)
+{
+	char *text = tm_mem_map(TM_PROC_TEXT_BYTES);
+	long len = text ? tm_proc_read(path, text, TM_PROC_TEXT_BYTES) : -ENOMEM;
+
+	if (len >= 0)
+		*ret_text = text;
+	else if (text)
+		tm_proc_text_free(text);
+	return len;
+}
+
+void tm_proc_text_free(char *text)
+{
+	(void)tm_mem_unmap_raw(text, TM_PROC_TEXT_BYTES);
 }
 
 static struct tm_str leading_number(const char *text)
@@ -178,8 +194,8 @@ static uint64_t field_kb(const char *text, const char *name)
 
 int tm_proc_status(struct tm_proc_status *ret_status)
 {
-	char text[STATUS_MAX];
-	long len = tm_proc_read("/proc/self/status", text, sizeof(text));
+	char *text;
+	long len = tm_proc_text("/proc/self/status", &text);
 
 	if (len < 0)
 		return (int)len;
@@ -196,13 +212,14 @@ int tm_proc_status(struct tm_proc_status *ret_status)
 		.threads = field(text, "Threads"),
 		.seccomp = field(text, "Seccomp"),
 	};
+	tm_proc_text_free(text);
 	return 0;
 }
 
 int tm_proc_rollup(struct tm_proc_rollup *ret_rollup)
 {
-	char text[STATUS_MAX];
-	long len = tm_proc_read("/proc/self/smaps_rollup", text, sizeof(text));
+	char *text;
+	long len = tm_proc_text("/proc/self/smaps_rollup", &text);
 
 	if (len < 0)
 		return (int)len;
@@ -214,6 +231,7 @@ int tm_proc_rollup(struct tm_proc_rollup *ret_rollup)
 		.lazy_free_bytes = field_kb(text, "LazyFree"),
 		.private_dirty_bytes = field_kb(text, "Private_Dirty"),
 	};
+	tm_proc_text_free(text);
 	return 0;
 }
 
@@ -300,12 +318,14 @@ static uint64_t smallest_upwards(const char *root, struct tm_str path, const cha
 
 uint64_t tm_proc_cgroup_limit(void)
 {
-	char text[STATUS_MAX];
-	long len = tm_proc_read("/proc/self/cgroup", text, sizeof(text));
-	struct tm_str rest = {text, len > 0 ? (size_t)len : 0};
+	char *text;
+	long len = tm_proc_text("/proc/self/cgroup", &text);
 	uint64_t smallest = UINT64_MAX;
-	struct tm_str line, number, controllers, item;
+	struct tm_str rest, line, number, controllers, item;
 
+	if (len < 0)
+		return smallest;
+	rest = (struct tm_str){text, (size_t)len};
 	while (tm_parse_next(&rest, '\n', &line)) {
 		uint64_t value = UINT64_MAX;
 
@@ -325,6 +345,7 @@ uint64_t tm_proc_cgroup_limit(void)
 		}
 		smallest = tm_bits_min(smallest, value);
 	}
+	tm_proc_text_free(text);
 	/* v1 writes "no limit" as the largest multiple of a page. */
 	return smallest >= (uint64_t)1 << 62 ? UINT64_MAX : smallest;
 }

@@ -22,6 +22,14 @@ bool tm_proc_may_open(void);
 /* The file's first size - 1 bytes and a zero byte. Bytes read, or -errno. */
 long tm_proc_read(const char *path, char *buf, size_t size);
 
+/*
+ * The same into pages of its own, for texts too long for the small stacks that callers may stand on
+ * (H26); status and smaps_rollup of Linux 6 are 1.5 KiB. After an error there is no text to free.
+ */
+#define TM_PROC_TEXT_BYTES ((size_t)4 << 10)
+long tm_proc_text(const char *path, char **ret_text);
+void tm_proc_text_free(char *text);
+
 /* The number a file begins with; "max" reads as UINT64_MAX. 0 or -errno. */
 int tm_proc_read_u64(const char *path, uint64_t *ret_value);
 

@@ -9,10 +9,12 @@
 #include <sys/mman.h>
 
 #include "shim/unwind.h"
+#include "shim/unwind_cfi.h"
 
 static uint64_t ours[64];
 static void *theirs[80];
 static struct tm_unwind_walk walk;
+static struct tm_unwind_room room;
 static int their_count;
 static int before; /* theirs that ours leaves out: look(), under a sanitizer its own function too */
 static uintptr_t top;
@@ -28,7 +30,8 @@ static __attribute__((noinline)) void look(void)
 {
 	struct tm_unwind_regs regs;
 
-	walk = (struct tm_unwind_walk){.return_address = (uintptr_t)__builtin_return_address(0),
+	walk = (struct tm_unwind_walk){.room = &room,
+				       .return_address = (uintptr_t)__builtin_return_address(0),
 				       .frame = (uintptr_t)__builtin_dwarf_cfa(),
 				       .stack_top = top,
 				       .seen = seen};
@@ -149,7 +152,8 @@ Test(unwind, threads_end_where_they_begin)
 Test(unwind, a_wrong_frame_gives_the_site_alone)
 {
 	struct tm_unwind_regs regs;
-	struct tm_unwind_walk w = {.return_address = 0x1234,
+	struct tm_unwind_walk w = {.room = &room,
+				   .return_address = 0x1234,
 				   .frame = (uintptr_t)__builtin_dwarf_cfa() - 8};
 
 	tm_unwind_here(&regs);
