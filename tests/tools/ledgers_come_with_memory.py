@@ -24,12 +24,26 @@ def start(*words, **more):
 
 def told(p):
     pid, objects, size = p.stdout.readline().split()
+    note_start(int(pid))
     return int(pid), int(objects), int(size)
 
 
+started = {}
+
+
+def note_start(pid):
+    try:
+        with open("/proc/%d/stat" % pid, encoding="utf-8") as f:
+            started[pid] = f.read().rsplit(")", 1)[1].split()[19]
+    except FileNotFoundError:
+        pass
+
+
 def file_of(pid, where=place):
-    names = [f for f in os.listdir(where) if f.startswith("%d-" % pid)] if os.path.isdir(where) else []
-    return where + "/" + names[0] if names else None
+    """The process's own: one of the same number may have been killed earlier and left its file."""
+    note_start(pid)
+    path = "%s/%d-%s.tm" % (where, pid, started[pid])
+    return path if os.path.exists(path) else None
 
 
 def go_on(p):
