@@ -52,18 +52,12 @@ static int open_directory(const char *path)
 	return rc;
 }
 
-struct entry {
-	uint64_t inode;
-	int64_t offset;
-	uint16_t bytes;
-	uint8_t type;
-	char name[];
-};
-
 struct survey {
-	uint64_t bytes;   /* of all ledgers */
-	char oldest[64];  /* of the dead; empty: there is none */
-	int64_t oldest_s; /* when it was written last */
+	int dir;
+	uint64_t namespace; /* of this process */
+	uint64_t bytes;     /* of all ledgers */
+	char oldest[64];    /* of the dead; empty: there is none */
+	int64_t oldest_s;   /* when it was written last */
 	uint64_t oldest_bytes;
 };
 
@@ -107,18 +101,19 @@ static bool is_dead(int dir, const char *name, uint64_t namespace)
 	return now != start_time;
 }
 
-static void look_at(int dir, const char *name, uint64_t namespace, struct survey *s)
+static void look_at(const char *name, void *arg)
 {
+	struct survey *s = arg;
 	struct stat st;
 	uint64_t bytes;
 
 	if (!tm_str_ends(tm_str_of(name), ".tm") ||
-	    tm_sys_fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
+	    tm_sys_fstatat(s->dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
 		return;
 	bytes = (uint64_t)st.st_blocks * 512;
 	s->bytes += bytes;
 	if ((s->oldest[0] != '\0' && st.st_mtim.tv_sec >= s->oldest_s) ||
-	    tm_str_of(name).len >= sizeof(s->oldest) || !is_dead(dir, name, namespace))
+	    tm_str_of(name).len >= sizeof(s->oldest) || !is_dead(s->dir, name, s->namespace))
 		return;
 	s->oldest_s = st.st_mtim.tv_sec;
 	s->oldest_bytes = bytes;
@@ -127,20 +122,8 @@ static void look_at(int dir, const char *name, uint64_t namespace, struct survey
 
 static void survey(int dir, uint64_t namespace, struct survey *s)
 {
-	TM_ALIGNED(8) char buf[2048];
-	long n;
-
-	*s = (struct survey){.bytes = 0};
-	tm_sys_lseek(dir, 0, 0);
-	while ((n = tm_syscall6(SYS_getdents64, dir, (long)(uintptr_t)buf, sizeof(buf), 0, 0, 0)) >
-	       0) {
-		for (long at = 0; at < n;) {
-			const struct entry *e = (const struct entry *)(const void *)(buf + at);
-
-			look_at(dir, e->name, namespace, s);
-			at += e->bytes;
-		}
-	}
+	*s = (struct survey){.dir = dir, .namespace = namespace};
+	tm_proc_each_name(dir, look_at, s);
 }
 
 static uint64_t pid_namespace(void)

@@ -98,14 +98,6 @@ static bool blocks_signal(int tid)
 	return true;
 }
 
-struct entry {
-	uint64_t inode;
-	int64_t offset;
-	uint16_t bytes;
-	uint8_t type;
-	char name[];
-};
-
 static bool is_listed(int tid)
 {
 	for (uint32_t i = 0; i < scan.tids; i++)
@@ -114,32 +106,27 @@ static bool is_listed(int tid)
 	return false;
 }
 
+/* arg: whether to stop it. */
+static void list_thread(const char *name, void *arg)
+{
+	const bool *stop = arg;
+	uint64_t tid;
+
+	if (tm_parse_u64(tm_str_of(name), &tid) != 0 || (int)tid == tm_thread_id() ||
+	    (int)tid == tm_helper_tid() || is_listed((int)tid) || scan.tids == TM_SCAN_THREADS)
+		return;
+	scan.tid[scan.tids++] = (int)tid;
+	if (*stop && !blocks_signal((int)tid) &&
+	    tm_syscall6(SYS_tgkill, tm_sys_getpid(), (long)tid, STOP_SIGNAL, 0, 0, 0) == 0)
+		scan.told++;
+}
+
 /* Threads that are not listed yet; false: there was none. */
 static bool list_threads(int dir, bool stop)
 {
-	TM_ALIGNED(8) char buf[2048];
 	uint32_t before = scan.tids;
-	uint64_t tid;
-	long n;
 
-	tm_sys_lseek(dir, 0, 0);
-	while ((n = tm_syscall6(SYS_getdents64, dir, (long)(uintptr_t)buf, sizeof(buf), 0, 0, 0)) >
-	       0) {
-		for (long at = 0; at < n;) {
-			const struct entry *e = (const struct entry *)(const void *)(buf + at);
-
-			at += e->bytes;
-			if (tm_parse_u64(tm_str_of(e->name), &tid) != 0 ||
-			    (int)tid == tm_thread_id() || (int)tid == tm_helper_tid() ||
-			    is_listed((int)tid) || scan.tids == TM_SCAN_THREADS)
-				continue;
-			scan.tid[scan.tids++] = (int)tid;
-			if (stop && !blocks_signal((int)tid) &&
-			    tm_syscall6(SYS_tgkill, tm_sys_getpid(), (long)tid, STOP_SIGNAL, 0, 0,
-					0) == 0)
-				scan.told++;
-		}
-	}
+	tm_proc_each_name(dir, list_thread, &stop);
 	return scan.tids != before;
 }
 

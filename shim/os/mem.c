@@ -36,9 +36,9 @@ void tm_mem_use_libc(struct tm_mem_release_ops ops)
 	tm_mem_release_ops = ops;
 }
 
-int tm_mem_map_at(void *at, size_t bytes, int prot)
+static int map_exactly(void *at, size_t bytes, int prot, int flags)
 {
-	long got = tm_sys_mmap(at, bytes, prot, MAP_OURS | MAP_FIXED_NOREPLACE, -1, 0);
+	long got = tm_sys_mmap(at, bytes, prot, flags | MAP_FIXED_NOREPLACE, -1, 0);
 
 	if (tm_sys_is_error(got))
 		return (int)got;
@@ -50,21 +50,17 @@ int tm_mem_map_at(void *at, size_t bytes, int prot)
 	return 0;
 }
 
+int tm_mem_map_at(void *at, size_t bytes, int prot)
+{
+	return map_exactly(at, bytes, prot, MAP_OURS);
+}
+
 int tm_mem_map_hugetlb(void *at, size_t bytes, unsigned page_shift)
 {
 	/* reserved now: without that a touch would end in SIGBUS where the pool is empty */
-	long got = tm_sys_mmap(at, bytes, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_HUGETLB |
-				       (int)(page_shift << MAP_HUGE_SHIFT),
-			       -1, 0);
-
-	if (tm_sys_is_error(got))
-		return (int)got;
-	if (got != tm_sys_ptr(at)) {
-		tm_sys_munmap((void *)got, bytes);
-		return -EEXIST;
-	}
-	return 0;
+	return map_exactly(at, bytes, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB |
+				   (int)(page_shift << MAP_HUGE_SHIFT));
 }
 
 int tm_mem_map_fixed(void *at, size_t bytes, int prot)

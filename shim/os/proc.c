@@ -74,6 +74,32 @@ void tm_proc_text_free(char *text)
 	(void)tm_mem_unmap_raw(text, TM_PROC_TEXT_BYTES);
 }
 
+/* As the kernel writes it (getdents64(2)). */
+struct entry {
+	uint64_t inode;
+	int64_t offset;
+	uint16_t bytes;
+	uint8_t type;
+	char name[];
+};
+
+void tm_proc_each_name(int dir, void (*see)(const char *name, void *arg), void *arg)
+{
+	TM_ALIGNED(8) char buf[2048];
+	long n;
+
+	tm_sys_lseek(dir, 0, 0);
+	while ((n = tm_syscall6(SYS_getdents64, dir, (long)(uintptr_t)buf, sizeof(buf), 0, 0, 0)) >
+	       0) {
+		for (long at = 0; at < n;) {
+			const struct entry *e = (const struct entry *)(const void *)(buf + at);
+
+			see(e->name, arg);
+			at += e->bytes;
+		}
+	}
+}
+
 static struct tm_str leading_number(const char *text)
 {
 	struct tm_str s = {text, 0};

@@ -30,6 +30,9 @@ long tm_proc_read(const char *path, char *buf, size_t size);
 long tm_proc_text(const char *path, char **ret_text);
 void tm_proc_text_free(char *text);
 
+/* Calls see for each name in the directory that dir is open on, from its beginning. */
+void tm_proc_each_name(int dir, void (*see)(const char *name, void *arg), void *arg);
+
 /* The number a file begins with; "max" reads as UINT64_MAX. 0 or -errno. */
 int tm_proc_read_u64(const char *path, uint64_t *ret_value);
 

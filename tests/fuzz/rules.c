@@ -11,27 +11,12 @@
 
 #include "policies/rules.h"
 #include "policies/rules_match.h"
+#include "tests/fuzz/roll.h"
 
 #define TEXT_MAX 2000
 #define ROOM 40
 
-static uint64_t state;
-static uint64_t run;
 static uint32_t line_count;
-
-static uint32_t roll(uint32_t below)
-{
-	state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-	return (uint32_t)(state >> 33) % below;
-}
-
-static void must(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	fprintf(stderr, "run %llu: %s\n", (unsigned long long)run, what);
-	exit(1);
-}
 
 static const char *const pieces[] = {
 	"module=",   "symbol=",    "thread=", "site=",      "size=",

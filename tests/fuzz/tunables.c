@@ -10,26 +10,10 @@
 
 #include "shim/base/assert.h"
 #include "shim/base/tunables.h"
+#include "tests/fuzz/roll.h"
 
 #define ENTRIES 6
 #define ENTRY_MAX 200
-
-static uint64_t state;
-static uint64_t run;
-
-static uint32_t roll(uint32_t below)
-{
-	state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-	return (uint32_t)(state >> 33) % below;
-}
-
-static void must(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	fprintf(stderr, "run %llu: %s\n", (unsigned long long)run, what);
-	exit(1);
-}
 
 static const char *const pieces[] = {
 	"auto",  "none",        "off",     "on",

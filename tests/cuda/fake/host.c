@@ -8,10 +8,19 @@
 
 /* --- pinned and managed ----------------------------------------------------------------------- */
 
+static void add_range(enum fake_type type, CUdeviceptr start, size_t bytes, unsigned flags)
+{
+	struct fake_range *range = fake_range_new(type, start, bytes);
+
+	range->ctx = fake_current();
+	range->device = range->ctx->device;
+	range->flags = flags;
+	fake_tree_add(&fake_ranges, range);
+}
+
 static CUresult new_host(CUdeviceptr *pointer, size_t bytes, enum fake_type type, unsigned flags)
 {
 	size_t whole = (bytes + PAGE - 1) & ~(PAGE - 1);
-	struct fake_range *range;
 	CUdeviceptr start;
 	CUresult rc = fake_unsafe();
 	if (rc != CUDA_SUCCESS)
@@ -26,11 +35,7 @@ static CUresult new_host(CUdeviceptr *pointer, size_t bytes, enum fake_type type
 		fake_va_give(&fake_host_va, start, whole);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	range = fake_range_new(type, start, bytes);
-	range->ctx = fake_current();
-	range->device = range->ctx->device;
-	range->flags = flags;
-	fake_tree_add(&fake_ranges, range);
+	add_range(type, start, bytes, flags);
 	*pointer = start;
 	return CUDA_SUCCESS;
 }
@@ -106,7 +111,7 @@ CUresult fake_do_cuMemHostGetFlags(unsigned *flags, void *pointer)
 CUresult fake_do_cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags)
 {
 	CUdeviceptr start = (uintptr_t)pointer;
-	struct fake_range *next, *range;
+	struct fake_range *next;
 	CUresult rc;
 	if (pointer == NULL || bytes == 0 || flags > 15 || start + bytes < start)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -117,11 +122,7 @@ CUresult fake_do_cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flag
 	rc = fake_unsafe();
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	range = fake_range_new(FAKE_REGISTERED, start, bytes);
-	range->ctx = fake_current();
-	range->device = range->ctx->device;
-	range->flags = flags;
-	fake_tree_add(&fake_ranges, range);
+	add_range(FAKE_REGISTERED, start, bytes, flags);
 	return CUDA_SUCCESS;
 }
 
