@@ -8,7 +8,9 @@
 export PKG_CONFIG_LIBDIR=/usr/lib/aarch64-linux-gnu/pkgconfig
 configure_here --host=aarch64-linux-gnu CXX=aarch64-linux-gnu-g++ --enable-werror \
 	--with-criterion=no --with-libunwind=no --with-libdw=no
-make -s -j"$jobs" all tests/unit/unit
+# Two calls: "all" is a make of its own, which would build the archives beside this one.
+make -s -j"$jobs" all
+make -s -j"$jobs" tests/unit/unit
 
 # The programs are those whose first lines ask for it.
 mapfile -t programs < <(cd "$TM_SRC" && grep -lE '^/\* cross: yes \*/' tests/preload/*.c)
