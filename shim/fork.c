@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "shim/base/attrs.h"
-#include "shim/boot.h"
 #include "shim/elf.h"
 #include "shim/heap/account.h"
 #include "shim/heap/heap.h"
@@ -101,19 +100,9 @@ void tm_fork_init(void)
 		register_atfork(prepare, in_parent, in_child, &__dso_handle);
 }
 
-/*
- * libc runs the handlers of a child in the order of registration, and those before a fork in the other
- * one. Ours must be the first: a handler that ran before it in the child would write into the ledger
- * that is still the parent's, and one that ran after it before the fork would meet our locks.
- */
-int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void), void *dso);
-
-TM_EXPORT int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void),
-				void *dso)
+int tm_fork_register(void (*before)(void), void (*parent)(void), void (*child)(void), void *dso)
 {
 	register_fn *register_atfork = next_register();
 
-	if (tm_boot() && tm_root.server == TM_SERVER_ENGINE)
-		tm_fork_init();
 	return register_atfork != NULL ? register_atfork(before, parent, child, dso) : ENOSYS;
 }

@@ -6,7 +6,15 @@
 #ifndef TM_FORK_H
 #define TM_FORK_H
 
-/* Registers the handlers once; may allocate. Early, so that other libraries' handlers run outside. */
+/*
+ * Registers the handlers once; may allocate. libc runs the handlers of a child in the order of
+ * registration, and those before a fork in the other one. Ours must be the first: a handler that ran
+ * before it in the child would write into the ledger that is still the parent's, and one that ran after
+ * it before the fork would meet our locks.
+ */
 void tm_fork_init(void);
+
+/* Somebody else's, as libc's __register_atfork takes them: 0 or an error number. */
+int tm_fork_register(void (*before)(void), void (*parent)(void), void (*child)(void), void *dso);
 
 #endif

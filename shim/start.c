@@ -83,6 +83,17 @@ TM_EXPORT void _Exit(int status)
 	end_now("_Exit", status);
 }
 
+/* What pthread_atfork calls: the first that asks finds ours registered before it. */
+int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void), void *dso);
+
+TM_EXPORT int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void),
+				void *dso)
+{
+	if (tm_boot() && tm_root.server == TM_SERVER_ENGINE)
+		tm_fork_init();
+	return tm_fork_register(before, parent, child, dso);
+}
+
 /*
  * Asked by the address sanitizer's run-time library at its start, which else refuses any program
  * with a preload in front of it (H80). A program's own definition comes first.
