@@ -136,7 +136,7 @@ struct known {
 _Static_assert(sizeof(struct known) == 32, "two to a cache line");
 _Static_assert(sizeof(kept) <= 16, "they fit");
 
-static struct known table[1u << TABLE_BITS];
+static struct known table[1u << TABLE_BITS] TM_ALIGNED(TM_CACHE_LINE);
 static uint16_t generation; /* [atomic] */
 
 void tm_unwind_forget(void)
@@ -144,21 +144,25 @@ void tm_unwind_forget(void)
 	__atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED);
 }
 
-static struct known *place_of(uintptr_t pc)
+/* Two places, one cache line: frames of one stack must not push each other out. */
+static struct known *place_of(uintptr_t pc, size_t way)
 {
-	return &table[tm_hash_slot(pc, TABLE_BITS)];
+	return &table[tm_hash_slot(pc, TABLE_BITS) ^ way];
 }
 
-static bool known_row(uintptr_t pc, struct known *ret)
+static bool read_row(const struct known *k, uintptr_t pc, struct known *ret)
 {
-	const struct known *k = place_of(pc);
-
 	if (__atomic_load_n(&k->pc, __ATOMIC_ACQUIRE) != pc)
 		return false;
 	*ret = *k;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(&k->pc, __ATOMIC_RELAXED) == pc && ret->pc == pc &&
 	       ret->generation == __atomic_load_n(&generation, __ATOMIC_RELAXED);
+}
+
+static bool known_row(uintptr_t pc, struct known *ret)
+{
+	return read_row(place_of(pc, 0), pc, ret) || read_row(place_of(pc, 1), pc, ret);
 }
 
 static bool condense(const struct tm_unwind_row *row, uintptr_t pc, struct known *ret)
@@ -185,9 +189,14 @@ static bool condense(const struct tm_unwind_row *row, uintptr_t pc, struct known
 
 static void keep_row(const struct known *new)
 {
-	struct known *k = place_of(new->pc);
+	struct known *k = place_of(new->pc, 0);
 	uint64_t old = __atomic_load_n(&k->pc, __ATOMIC_RELAXED);
+	struct known other;
 
+	if (old != 0 && old != new->pc && read_row(k, old, &other)) {
+		k = place_of(new->pc, 1);
+		old = __atomic_load_n(&k->pc, __ATOMIC_RELAXED);
+	}
 	if ((old & WRITING) != 0 ||
 	    !__atomic_compare_exchange_n(&k->pc, &old, new->pc | WRITING, false, __ATOMIC_ACQUIRE,
 					 __ATOMIC_RELAXED))
