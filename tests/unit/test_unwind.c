@@ -74,18 +74,25 @@ static __attribute__((noinline)) int aligned(volatile char *outer)
 
 Test(unwind, frames_are_those_of_the_run_time_library)
 {
+	/* volatile: one call in the code, one program counter, whatever the compiler does to loops */
+	static volatile unsigned rounds = 3;
+	unsigned looked_up[3];
 	char c = 1;
 
-	for (int round = 0; round < 3; round++) {
+	/* other tests may have run in this process */
+	tm_unwind_forget();
+	for (unsigned round = 0; round < rounds; round++) {
 		unsigned seen_before = seen_count;
 
 		deep(12, &c);
 		cr_assert_eq(walk.truncated, false);
 		cr_assert_eq((int)walk.count, their_count - before);
 		compare(14);
-		cr_assert(round == 0 ? seen_count > seen_before : seen_count == seen_before,
-			  "rows that are known are looked up again");
+		looked_up[round] = seen_count - seen_before;
 	}
+	cr_assert(looked_up[0] > 0);
+	cr_assert(looked_up[1] == 0 && looked_up[2] == 0,
+		  "rows that are known are looked up again");
 }
 
 Test(unwind, realigned_frames_are_passed)
@@ -122,6 +129,10 @@ Test(unwind, signal_handlers_on_a_stack_of_their_own_are_passed)
 	const stack_t alternate = {.ss_sp = stack, .ss_size = sizeof(stack)};
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};
 
+	if (getenv("TM_EMULATED"))
+		cr_skip_test("the signal trampoline of qemu-user has no rows");
+	/* Loads the run-time library's unwinder, which allocates. */
+	backtrace(theirs, 1);
 	sigaltstack(&alternate, NULL);
 	sigaction(SIGUSR1, &action, NULL);
 	raise(SIGUSR1);
