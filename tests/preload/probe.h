@@ -71,9 +71,14 @@ static inline uint64_t probe_now_us(void)
 
 static inline void probe_sleep_ms(long ms)
 {
-	struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+	struct timespec end;
 
-	while (nanosleep(&t, &t) != 0 && errno == EINTR)
+	/* To a point in time: what is left of a relative sleep grows by the slack with each signal. */
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_nsec += ms % 1000 * 1000000;
+	end.tv_sec += ms / 1000 + end.tv_nsec / 1000000000;
+	end.tv_nsec %= 1000000000;
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
 		;
 }
 
