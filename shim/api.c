@@ -16,6 +16,7 @@
 #include "shim/base/parse.h"
 #include "shim/base/version.h"
 #include "shim/boot.h"
+#include "shim/epoch.h"
 #include "shim/family.h"
 #include "shim/os/maps.h"
 #include "shim/heap/account.h"
@@ -37,6 +38,7 @@ TM_EXPORT uint64_t tiermalloc_session_begin(const char *name)
 	if (!serves())
 		return 0;
 	tm_routing_serve();
+	tm_epoch_mark(TM_EPOCH_SESSION);
 	atomic_fetch_add_explicit(&sessions_open, 1, memory_order_relaxed);
 	return atomic_fetch_add_explicit(&sessions_begun, 1, memory_order_relaxed) + 1;
 }
@@ -46,6 +48,7 @@ TM_EXPORT void tiermalloc_session_end(uint64_t session)
 	uint64_t open = atomic_load_explicit(&sessions_open, memory_order_relaxed);
 	if (session == 0 || session > atomic_load_explicit(&sessions_begun, memory_order_relaxed))
 		return;
+	tm_epoch_mark(TM_EPOCH_SESSION_ENDED);
 	while (open != 0 &&
 	       !atomic_compare_exchange_weak_explicit(&sessions_open, &open, open - 1,
 						      memory_order_relaxed, memory_order_relaxed))
@@ -55,6 +58,7 @@ TM_EXPORT void tiermalloc_session_end(uint64_t session)
 TM_EXPORT void tiermalloc_step(void)
 {
 	if (serves()) {
+		tm_epoch_mark(TM_EPOCH_TOKEN);
 		tm_trace_step();
 		tm_routing_step();
 	}

@@ -49,6 +49,39 @@ struct census {
 	uint8_t ancient[256];
 };
 
+/* --- marks ------------------------------------------------------------------------------------ */
+
+static uint64_t marks[TM_EPOCH_MARKS];          /* [atomic] */
+static uint64_t marks_at_begin[TM_EPOCH_MARKS]; /* of the ledger */
+static uint64_t marks_at_window[TM_EPOCH_MARKS];
+
+void tm_epoch_mark(enum tm_epoch_mark mark)
+{
+	__atomic_fetch_add(&marks[mark], 1, __ATOMIC_RELAXED);
+}
+
+uint64_t tm_epoch_marked(enum tm_epoch_mark mark)
+{
+	return __atomic_load_n(&marks[mark], __ATOMIC_RELAXED) - marks_at_begin[mark];
+}
+
+/* Since the last window's end. */
+static uint32_t marked_in_window(enum tm_epoch_mark mark)
+{
+	uint64_t now = __atomic_load_n(&marks[mark], __ATOMIC_RELAXED);
+	uint64_t count = now - marks_at_window[mark];
+
+	marks_at_window[mark] = now;
+	return (uint32_t)tm_bits_min(count, UINT32_MAX);
+}
+
+static void begin_marks(void)
+{
+	for (unsigned i = 0; i < TM_EPOCH_MARKS; i++)
+		marks_at_begin[i] = marks_at_window[i] =
+			__atomic_load_n(&marks[i], __ATOMIC_RELAXED);
+}
+
 /* --- sites ------------------------------------------------------------------------------------ */
 
 static uint16_t site_index(struct scratch *s, uint64_t key)
@@ -350,6 +383,8 @@ static void write_window(const struct tm_epoch_totals *t, uint64_t now_ms, uint6
 	w->live_bytes = t->live_bytes[0];
 	w->births = t->births - births_before;
 	w->rss_bytes = rss_bytes;
+	w->sessions = marked_in_window(TM_EPOCH_SESSION);
+	w->tokens = marked_in_window(TM_EPOCH_TOKEN);
 	births_before = t->births;
 	__atomic_store_n(&w->seq, header->epoch, __ATOMIC_RELEASE);
 	__atomic_store_n(&header->windows, header->windows + 1, __ATOMIC_RELEASE);
@@ -388,6 +423,7 @@ void tm_epoch_begin(uint32_t window_ms)
 	header->epoch_begun_ms = tm_clock_ms();
 	header->old_windows = OLD_WINDOWS;
 	header->features |= TM_LEDGER_HAS_EPOCHS;
+	begin_marks();
 	begin_epoch(1);
 }
 

@@ -7,7 +7,8 @@
  * A count costs .6 ns per slot and .1 ns per 64 KiB of blocks; windows are made longer until that is
  * 1 % of them. Objects older than 200 windows lose their number, so that 255 of them suffice.
  *
- * All functions: under the lock of samples.c, by a thread that holds its heap, or by the helper.
+ * Unless it is said otherwise: under the lock of samples.c, by a thread that holds its heap, or by the
+ * helper.
  */
 #ifndef TM_EPOCH_H
 #define TM_EPOCH_H
@@ -20,6 +21,12 @@ struct tm_epoch_totals {
 	uint64_t slot_bytes[TM_LEDGER_TIERS];
 	uint64_t births; /* objects ever allocated */
 };
+
+/* The program's marks. Any thread, signal-safe; counted from the start of the process on. */
+enum tm_epoch_mark { TM_EPOCH_SESSION, TM_EPOCH_SESSION_ENDED, TM_EPOCH_TOKEN, TM_EPOCH_MARKS };
+void tm_epoch_mark(enum tm_epoch_mark mark);
+/* Since the ledger began. */
+uint64_t tm_epoch_marked(enum tm_epoch_mark mark);
 
 /* What lives now. */
 void tm_epoch_totals(struct tm_epoch_totals *ret_totals);

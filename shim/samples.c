@@ -202,8 +202,14 @@ static uint64_t sample(uint64_t now_ms)
 	__builtin_memcpy(s.slot_bytes, due.totals.slot_bytes, sizeof(s.slot_bytes));
 	read_cached(s.cached_bytes, mapped);
 	s.objects = due.totals.births;
+	s.sessions = tm_epoch_marked(TM_EPOCH_SESSION);
+	s.tokens = tm_epoch_marked(TM_EPOCH_TOKEN);
 	for (unsigned which = 0; which < 3; which++)
 		add_sample(which, &s);
+	struct tm_ledger_header *header = tm_ledger_header();
+	header->sessions = s.sessions;
+	header->sessions_ended = tm_epoch_marked(TM_EPOCH_SESSION_ENDED);
+	header->tokens = s.tokens;
 	write_counters(now_ms, &memory, s.cached_bytes, mapped);
 	return memory.rss;
 }

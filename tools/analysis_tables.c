@@ -144,6 +144,10 @@ static void add_timeline(struct tm_analysis *a)
 		add_series(a, name, sample, n,
 			   offsetof(struct tm_ledger_sample, live_bytes) + tier * sizeof(uint64_t));
 	}
+	if (a->ledger->header.sessions)
+		add_series(a, "sessions", sample, n, offsetof(struct tm_ledger_sample, sessions));
+	if (a->ledger->header.tokens)
+		add_series(a, "tokens", sample, n, offsetof(struct tm_ledger_sample, tokens));
 	if (a->ledger->header.gpu_rows)
 		add_series(a, "gpu.used", sample, n, offsetof(struct tm_ledger_sample, gpu_bytes));
 }
@@ -261,6 +265,8 @@ static enum tm_doc_authority authority_of(uint8_t authority)
 	case TM_LEDGER_BY_PROFILE: return TM_DOC_BY_PROFILE;
 	case TM_LEDGER_BY_LEARNING: return TM_DOC_BY_LEARNED;
 	case TM_LEDGER_BY_RULE: return TM_DOC_BY_RULE;
+	case TM_LEDGER_BY_PHASE: return TM_DOC_BY_PHASE;
+	case TM_LEDGER_BY_CALLER: return TM_DOC_BY_CALLER;
 	default: return TM_DOC_BY_DEFAULT;
 	}
 }

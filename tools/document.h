@@ -60,6 +60,8 @@ enum tm_doc_authority {
 	TM_DOC_BY_PROFILE,
 	TM_DOC_BY_SIZE,
 	TM_DOC_BY_DEFAULT,
+	TM_DOC_BY_PHASE,
+	TM_DOC_BY_CALLER,
 };
 
 struct tm_doc_tool {

@@ -12,7 +12,8 @@ static const char *const words_outcome[] = {"fine", "found", "inconclusive", NUL
 const char *const tm_words_ended[] = {"running", "clean", "killed", NULL};
 const char *const tm_words_tier[] = {"persistent", "session", "temporary", NULL};
 const char *const tm_words_leak_class[] = {"growing", "unreachable", "exit", NULL};
-const char *const tm_words_authority[] = {"rule", "learned", "profile", "size", "default", NULL};
+const char *const tm_words_authority[] = {"rule",    "learned", "profile", "size",
+					  "default", "phase",   "caller",  NULL};
 
 /* In the tables below OF is the struct that the table is of. */
 #define PLAIN(member, kind, about)                                                                 \

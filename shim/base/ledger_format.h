@@ -19,7 +19,7 @@
 #include "shim/base/attrs.h"
 
 #define TM_LEDGER_MAGIC UINT64_C(0x31524744454c4d54) /* "TMLEDGR1" */
-#define TM_LEDGER_VERSION 2u
+#define TM_LEDGER_VERSION 3u
 
 #define TM_LEDGER_TIERS 4u /* 0: not told apart or total; 1.. as in tiers.def */
 #define TM_LEDGER_TIER_WORDS 32u
@@ -169,6 +169,8 @@ struct tm_ledger_header {
 	uint64_t before_objects;
 	uint64_t before_bytes;
 	uint64_t before_span_bytes; /* spans whose entries stay outside the file */
+	/* Since version 3. The program's marks since the ledger began, as of the last sample. */
+	uint64_t sessions, sessions_ended, tokens;
 };
 _Static_assert(sizeof(struct tm_ledger_header) <= 4096, "one page");
 
@@ -316,9 +318,10 @@ struct tm_ledger_sample {
 	uint64_t slot_bytes[TM_LEDGER_TIERS];
 	uint64_t cached_bytes[TM_LEDGER_TIERS];
 	uint64_t gpu_bytes;
-	uint64_t objects; /* ever allocated */
+	uint64_t objects;          /* ever allocated */
+	uint64_t sessions, tokens; /* since the ledger began, by the program's marks */
 };
-_Static_assert(sizeof(struct tm_ledger_sample) == 128, "layout");
+_Static_assert(sizeof(struct tm_ledger_sample) == 144, "layout");
 
 enum tm_ledger_event_kind {
 	TM_LEDGER_NO_EVENT,

@@ -78,7 +78,8 @@ def look(how):
     assert windows[-1]["live_bytes"] > windows[5]["live_bytes"] and windows[-1]["births"] > 100
     # time
     assert h["clean_exit"] == (how == "exit")
-    size = 128
+    ledger.record("sample", area("SAMPLES_AT"))
+    size = ledger.layout["sample"]["="][0]
     n = min(struct.unpack("<3Q", h["samples"])[0], 600)
     assert n >= 20, n
     times = []
