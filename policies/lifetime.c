@@ -79,9 +79,11 @@ static bool is_mixed(const struct tm_site_record *r, uint32_t shorts, uint32_t l
 	       (born >= MIXED_AFTER && alive(r) * MIXED_STAY > born);
 }
 
-static void learn(struct tm_site_record *r, uint32_t age, uint32_t count)
+/* Whether it believes something else now. */
+static bool learn(struct tm_site_record *r, uint32_t age, uint32_t count)
 {
-	uint32_t shorts, longs, mixed = GET(r->belief) & TM_SITE_MIXED;
+	uint16_t before = GET(r->belief);
+	uint32_t shorts, longs, mixed = before & TM_SITE_MIXED;
 	enum tm_tier tier;
 
 	if (age <= TM_LIFETIME_SHORT)
@@ -100,6 +102,7 @@ static void learn(struct tm_site_record *r, uint32_t age, uint32_t count)
 		PUT(r->shorts, shorts / 2);
 		PUT(r->longs, longs / 2);
 	}
+	return GET(r->belief) != before;
 }
 
 void tm_lifetime_learn(struct tm_sites *sites, uint16_t site, uint32_t age, uint32_t count)
@@ -107,7 +110,8 @@ void tm_lifetime_learn(struct tm_sites *sites, uint16_t site, uint32_t age, uint
 	while (site != 0) {
 		struct tm_site_record *r = &sites->record[site];
 
-		learn(r, age, count);
+		if (learn(r, age, count))
+			ADD(sites->beliefs, 1);
 		site = r->parent;
 	}
 }

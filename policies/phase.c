@@ -17,7 +17,6 @@
 #define TURNOVER_BYTES (UINT64_C(16) << 20)
 /* One block so many times as large as all that lives: a model after all the imports. */
 #define MODEL_TIMES 2u
-#define MODEL_BYTES (UINT64_C(16) << 20)
 
 #define GET(at) atomic_load_explicit(&(at), memory_order_relaxed)
 #define PUT(at, value) atomic_store_explicit(&(at), (value), memory_order_relaxed)
@@ -74,6 +73,8 @@ void tm_phase_flush(struct tm_phase *phase, struct tm_phase_local *local, uint32
 	ADD(phase->born_bytes, local->born_bytes);
 	ADD(phase->died_bytes, local->died_bytes);
 	ADD(phase->events, requests);
+	if (local->large_bytes != 0)
+		ADD(phase->large_bytes, local->large_bytes);
 	*local = (struct tm_phase_local){0};
 	judge(phase);
 }
@@ -91,7 +92,7 @@ void tm_phase_large_born(struct tm_phase *phase, uint64_t bytes)
 	uint64_t live = GET(phase->born_bytes) - GET(phase->died_bytes) - bytes;
 
 	ADD(phase->large_bytes, bytes);
-	if (bytes < MODEL_BYTES || bytes < MODEL_TIMES * live || GET(phase->told))
+	if (bytes < TM_PHASE_MODEL_BYTES || bytes < MODEL_TIMES * live || GET(phase->told))
 		return;
 	PUT(phase->level_born, GET(phase->born_bytes));
 	PUT(phase->usual_gap, 0); /* a burst of its own */

@@ -21,10 +21,13 @@
 
 /* Requests from here on are looked at one by one. */
 #define TM_PHASE_LARGE_BYTES ((size_t)256 << 10)
+/* And from here on a single one may be a model that came late. */
+#define TM_PHASE_MODEL_BYTES ((size_t)16 << 20)
 
 /* [owner] What a thread has not handed over yet. */
 struct tm_phase_local {
 	uint64_t born_bytes, died_bytes;
+	uint64_t large_bytes; /* large ones born less those that died, where nobody looked closer */
 };
 
 /* [atomic] all of them; zeros are the start: loading. */

@@ -45,6 +45,7 @@ void tm_route_init(struct tm_route *route, const struct tm_route_memory *memory)
 {
 	tm_sites_init(&route->sites, memory->sites);
 	route->site_rules = memory->site_rules;
+	atomic_store_explicit(&route->stamp, TM_ROUTE_STAMP_NONE, memory_order_relaxed);
 }
 
 void tm_route_thread_begin(struct tm_route_thread *mine, const char *name)
@@ -55,6 +56,45 @@ void tm_route_thread_begin(struct tm_route_thread *mine, const char *name)
 		mine->name[i] = name[i];
 	mine->name[i] = '\0';
 	mine->thread_rules_generation = 0;
+}
+
+/* --- finished decisions ----------------------------------------------------------------------- */
+
+/*
+ * After whatever may change a decision. The stamp has 14 bits of a counter: a way that was settled a whole
+ * turn of it ago may say what it said then, which is a guess like another.
+ */
+static void renew_stamp(struct tm_route *route)
+{
+	uint32_t beliefs = atomic_load_explicit(&route->sites.beliefs, memory_order_relaxed);
+	uint32_t stamp = tm_phase_now(&route->phase) == TM_PHASE_LOAD ? TM_ROUTE_STAMP_NONE
+								      : beliefs << 2 & 0xffffu;
+
+	if (atomic_load_explicit(&route->stamp, memory_order_relaxed) != stamp)
+		atomic_store_explicit(&route->stamp, stamp, memory_order_relaxed);
+}
+
+/* `way` is where the next request of this kind looks first: what its own record believes holds for it. */
+static void settle(struct tm_route *route, struct tm_sites_way *way, struct tm_route_decision d)
+{
+	const struct tm_site_record *r = &route->sites.record[way->index];
+	uint32_t belief = atomic_load_explicit(&r->belief, memory_order_relaxed);
+	uint32_t stamp = atomic_load_explicit(&route->stamp, memory_order_relaxed);
+
+	way->settled = 0;
+	if (r->level == TM_SITE_SIZED || stamp == TM_ROUTE_STAMP_NONE || belief != d.tier ||
+	    d.authority != TM_AUTHORITY_LEARNED)
+		return;
+	if (route->rules != NULL &&
+	    atomic_load_explicit(&r->rules, memory_order_relaxed) != RULES_NONE)
+		return;
+	way->settled = (uint16_t)(stamp | d.tier);
+}
+
+void tm_route_rules_added(struct tm_route *route)
+{
+	atomic_fetch_add_explicit(&route->sites.beliefs, 1, memory_order_relaxed);
+	renew_stamp(route);
 }
 
 /* --- rules ------------------------------------------------------------------------------------ */
@@ -351,6 +391,7 @@ TM_NOINLINE struct tm_route_decision tm_route_decide_slow(struct tm_route *route
 							  const struct tm_route_request *request)
 {
 	bool large = request->size >= TM_PHASE_LARGE_BYTES;
+	struct tm_sites_way *way;
 	struct tm_route_decision d;
 	uint16_t site;
 
@@ -359,12 +400,15 @@ TM_NOINLINE struct tm_route_decision tm_route_decide_slow(struct tm_route *route
 	if (mine->left == 0 || large)
 		look_at_clock(route, mine);
 	mine->left--;
-	site = site_of(route, &mine->cache, request)->index;
+	way = site_of(route, &mine->cache, request);
+	site = way->index;
 	d = decision(route, site,
 		     large ? learned_large(route, site, request->size)
 			   : learned(route, site, tm_phase_now(&route->phase)));
 	if (TM_UNLIKELY(route->rules != NULL) && site != 0)
 		obey_rules(route, mine, request, &d);
+	renew_stamp(route);
+	settle(route, way, d);
 	return d;
 }
 
@@ -388,6 +432,7 @@ TM_NOINLINE void tm_route_freed_slow(struct tm_route *route, struct tm_route_thr
 		count = TM_ROUTE_FREE_BATCH;
 	}
 	tm_lifetime_learn(&route->sites, death.site, age, count);
+	renew_stamp(route);
 }
 
 struct tm_route_decision tm_route_look(const struct tm_route *route, uint16_t site)
@@ -407,6 +452,7 @@ void tm_route_step(struct tm_route *route)
 {
 	tm_phase_step(&route->phase);
 	tm_lifetime_step(&route->epoch);
+	renew_stamp(route);
 }
 
 void tm_route_forget(struct tm_route *route, uintptr_t begin, uintptr_t end)

@@ -67,7 +67,11 @@ typedef uint64_t tm_route_clock(void *context);
 /* One per process, zeroed before tm_route_init. */
 struct tm_route {
 	struct tm_sites sites;
-	struct tm_phase phase;
+	/*
+	 * What a way's `settled` is compared with, less its two bits of tier; above 16 bits: none holds.
+	 * Rarely written, as `epoch` is; counters that all threads write have a line of their own.
+	 */
+	_Atomic uint32_t stamp;
 	struct tm_lifetime_epoch epoch;
 	struct tm_rules *rules;         /* [const] NULL: none */
 	struct tm_rules_ranges *ranges; /* [const] NULL: no symbol rules */
@@ -76,6 +80,7 @@ struct tm_route {
 	tm_route_where *where; /* [const] NULL: nothing is known of addresses */
 	tm_route_clock *clock; /* [const] NULL: epochs come from tm_route_step alone */
 	void *context;         /* [const] of where and clock */
+	TM_ALIGNED(TM_CACHE_LINE) struct tm_phase phase;
 };
 
 /* One per heap, zeroed: 16 KiB and some. [owner] */
@@ -109,36 +114,43 @@ struct tm_route_decision tm_route_decide_slow(struct tm_route *route, struct tm_
 void tm_route_freed_slow(struct tm_route *route, struct tm_route_thread *mine,
 			 struct tm_route_death death);
 
+/* No way is settled: the program loads. */
+#define TM_ROUTE_STAMP_NONE 0x10000u
+
 /*
- * The decision. The fast path: serving, no rules, a site that the cache knows, whose
- * belief is settled and not mixed, and neither clock nor counts are due.
+ * The decision. The fast path: serving, a way of the cache that holds a finished decision, neither
+ * clock nor counts are due. It reads the way, and nothing of the record.
  */
 TM_INLINE struct tm_route_decision tm_route_decide(struct tm_route *route,
 						   struct tm_route_thread *mine,
 						   const struct tm_route_request *request)
 {
-	uint64_t key = tm_sites_key_fine(request->return_address, request->height, false);
+	bool large = request->size >= TM_PHASE_LARGE_BYTES;
+	uint64_t key = tm_sites_key_fine(request->return_address, request->height, large);
 	struct tm_sites_way *way = &mine->cache.way[tm_sites_set(key)][0];
-	unsigned belief;
+	uint32_t tier;
 
 	way += way->key != key;
-	if (TM_UNLIKELY(way->key != key || way->left == 0 || mine->left == 0 ||
-			request->size >= TM_PHASE_LARGE_BYTES || route->rules != NULL ||
-			tm_phase_now(&route->phase) == TM_PHASE_LOAD))
-		return tm_route_decide_slow(route, mine, request);
-	belief =
-		atomic_load_explicit(&route->sites.record[way->index].belief, memory_order_relaxed);
-	if (TM_UNLIKELY(belief - TM_TIER_PERSISTENT > TM_TIER_TEMPORARY - TM_TIER_PERSISTENT))
+	tier = way->settled ^ atomic_load_explicit(&route->stamp, memory_order_relaxed);
+	if (TM_UNLIKELY(way->key != key || tier - TM_TIER_PERSISTENT > TM_TIER_TEMPORARY - 1 ||
+			way->left == 0 || mine->left == 0 || request->size >= TM_PHASE_MODEL_BYTES))
 		return tm_route_decide_slow(route, mine, request);
 	way->left--;
 	mine->left--;
 	mine->local.born_bytes += request->size;
+	mine->local.large_bytes += large ? request->size : 0;
 	return (struct tm_route_decision){
 		.site = way->index,
-		.tier = (uint8_t)belief,
+		.tier = (uint8_t)tier,
 		.authority = TM_AUTHORITY_LEARNED,
 		.epoch = tm_lifetime_now(&route->epoch) & TM_LIFETIME_EPOCH_MASK,
 	};
+}
+
+/* The death of a block of this site will be told: what that reads may be fetched meanwhile. */
+TM_INLINE void tm_route_will_free(const struct tm_route *route, uint16_t site)
+{
+	__builtin_prefetch(&route->sites.record[site]);
 }
 
 /*
@@ -153,16 +165,19 @@ TM_INLINE void tm_route_freed(struct tm_route *route, struct tm_route_thread *mi
 	uint32_t age = tm_lifetime_age(tm_lifetime_now(&route->epoch), death.epoch);
 	bool is_short = age <= TM_LIFETIME_SHORT;
 
-	if (TM_LIKELY(death.bytes < TM_PHASE_LARGE_BYTES &&
-		      atomic_load_explicit(&r->steady, memory_order_relaxed) &&
+	if (TM_LIKELY(atomic_load_explicit(&r->steady, memory_order_relaxed) &&
 		      is_short == (tm_lifetime_belief(r) == TM_TIER_TEMPORARY) &&
 		      (mine->frees + 1) % TM_ROUTE_FREE_BATCH != 0)) {
 		mine->frees++;
 		mine->local.died_bytes += death.bytes;
+		mine->local.large_bytes -= death.bytes >= TM_PHASE_LARGE_BYTES ? death.bytes : 0;
 		return;
 	}
 	tm_route_freed_slow(route, mine, death);
 }
+
+/* Rules were added: decisions are made anew. */
+void tm_route_rules_added(struct tm_route *route);
 
 /* What a record's next block would get, for reports: tier and authority; and the rule that decided last. */
 struct tm_route_decision tm_route_look(const struct tm_route *route, uint16_t site);

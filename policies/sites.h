@@ -58,15 +58,16 @@ struct tm_sites {
 	struct tm_site_record *record;
 	_Atomic uint32_t used;
 	_Atomic uint32_t generation; /* raised when records were withdrawn */
+	_Atomic uint32_t beliefs;    /* raised when what a record believes changed */
 };
 
 /* Births are handed over to the record one by one at first, later `batch` at once. */
 struct tm_sites_way {
 	uint64_t key;
 	uint16_t index;
-	uint16_t left;  /* births until then */
-	uint16_t batch; /* 0: the way is empty */
-	uint16_t unused;
+	uint16_t left;    /* births until then */
+	uint16_t batch;   /* 0: the way is empty */
+	uint16_t settled; /* the finished decision: route.h; 0: none */
 };
 
 /* [owner] 16 KiB + a line. */

@@ -58,10 +58,15 @@ static void defer_large(void *p)
 /* The ledger hears of it first: afterwards the place may be somebody else's already. */
 static int free_large(struct tm_heap *h, void *p, struct tm_granule *g)
 {
-	tm_routing_died(h, g);
+	struct tm_route_death death = tm_routing_dies(g);
+	int rc;
+
 	if (tm_account_store.gone != NULL)
 		tm_account_store.gone(g);
-	return tm_large_free(p, g);
+	rc = tm_large_free(p, g);
+	if (rc == 0)
+		tm_routing_died(h, death);
+	return rc;
 }
 
 static void free_deferred(struct tm_heap *h)

@@ -161,10 +161,15 @@ void tm_routing_born(void *p, struct tm_route_decision decision)
 	}
 }
 
-void tm_routing_died(struct tm_heap *h, const struct tm_granule *g)
+struct tm_route_death tm_routing_dies(const struct tm_granule *g)
 {
-	struct tm_route_death death = {g->large.site, g->large.epoch, g->large.requested};
+	if (routing.route.sites.record != NULL)
+		tm_route_will_free(&routing.route, g->large.site);
+	return (struct tm_route_death){g->large.site, g->large.epoch, g->large.requested};
+}
 
+void tm_routing_died(struct tm_heap *h, struct tm_route_death death)
+{
 	if (!atomic_load_explicit(&routing.ready, memory_order_acquire))
 		return;
 	tm_route_freed(&routing.route, &mine_of(h)->thread, death);
@@ -300,6 +305,8 @@ int tm_routing_add_rule(const char *line)
 		rc = -ENOSPC;
 	if (rc == 0 && tm_rules_parse(&routing.rules, &text, NULL, NULL) == 0)
 		rc = -EINVAL;
+	if (rc == 0)
+		tm_route_rules_added(&routing.route);
 	tm_lock_release(&routing.lock);
 	return rc;
 }

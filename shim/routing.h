@@ -29,8 +29,9 @@ struct tm_route_decision tm_routing_decide(struct tm_heap *h,
 /* The block lies there now: what its death has to name, and what its rule asks for. */
 void tm_routing_born(void *p, struct tm_route_decision decision);
 
-/* It is about to be freed. */
-void tm_routing_died(struct tm_heap *h, const struct tm_granule *g);
+/* It is about to be freed: what is told once it is. */
+struct tm_route_death tm_routing_dies(const struct tm_granule *g);
+void tm_routing_died(struct tm_heap *h, struct tm_route_death death);
 
 /* The program says where a step begins. */
 void tm_routing_step(void);

@@ -11,7 +11,7 @@ static struct tm_phase phase;
 
 static void small(unsigned requests, uint64_t born, uint64_t died)
 {
-	struct tm_phase_local local = {born, died};
+	struct tm_phase_local local = {born, died, 0};
 
 	tm_phase_flush(&phase, &local, requests);
 	cr_assert_eq(local.born_bytes, 0);

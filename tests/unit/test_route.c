@@ -273,6 +273,45 @@ Test(route, any_stream_is_served)
 	}
 }
 
+Test(route, a_settled_decision_reads_no_record_and_ends_with_its_belief)
+{
+	struct tm_site_record *record;
+	struct tm_route_decision d;
+
+	begin("");
+	serve();
+	live(1, 4096, 1, 200, 0);
+	d = ask(1, 4096, 1);
+	cr_assert_eq(d.tier, TM_TIER_TEMPORARY);
+	record = &route.sites.record[d.site];
+	/* what it believes changes behind the cache's back: nobody has looked */
+	atomic_store(&record->belief, TM_TIER_SESSION);
+	cr_assert_eq(ask(1, 4096, 1).tier, TM_TIER_TEMPORARY);
+	atomic_store(&record->belief, TM_TIER_TEMPORARY);
+	/* and as it does by frees: at once */
+	while (tm_lifetime_belief(record) == TM_TIER_TEMPORARY)
+		tm_route_freed_slow(&route, &mine,
+				    (struct tm_route_death){d.site, (uint8_t)(d.epoch - 5), 4096});
+	cr_assert_eq(ask(1, 4096, 1).tier, TM_TIER_SESSION);
+}
+
+Test(route, large_blocks_of_settled_sites_are_counted_all_the_same)
+{
+	begin("");
+	serve();
+	uint64_t before = atomic_load(&route.phase.large_bytes);
+	struct tm_route_decision d[64];
+
+	live(1, 1 << 20, 1, 200, 0);
+	for (int i = 0; i < 64; i++)
+		d[i] = ask(1, 1 << 20, 1);
+	cr_assert_neq(mine.local.large_bytes, 0, "not one by one");
+	cr_assert_eq(atomic_load(&route.phase.large_bytes) + mine.local.large_bytes - before,
+		     UINT64_C(64) << 20);
+	for (int i = 0; i < 64; i++)
+		give(d[i], 1 << 20);
+}
+
 Test(route, authorities_have_names)
 {
 	for (int a = TM_AUTHORITY_NONE + 1; a < TM_AUTHORITY_COUNT; a++)
