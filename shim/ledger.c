@@ -23,6 +23,7 @@
 #include "shim/os/sys.h"
 #include "shim/samples.h"
 #include "shim/scan.h"
+#include "shim/sheet.h"
 #include "shim/sizes.h"
 
 /* Of the leak tests. */
@@ -170,6 +171,7 @@ static void write_header(void)
 	h->features = TM_LEDGER_HAS_STACKS | TM_LEDGER_HAS_TIERS | TM_LEDGER_HAS_SIZES |
 		      (ledger.asked_for ? TM_LEDGER_STAYS : 0) |
 		      (o->ledger >= TM_LEDGER_STACK ? TM_LEDGER_HAS_SAMPLES : 0);
+	tm_sheet_begin();
 	tm_epoch_begin(o->leak_window_ms == TM_OPTION_AUTO ? WINDOW_MS
 							   : (uint32_t)o->leak_window_ms);
 	write_maps();

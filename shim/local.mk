@@ -58,6 +58,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/scan.h \
 	%reldir%/scan_image.c \
 	%reldir%/scan_image.h \
+	%reldir%/sheet.c \
+	%reldir%/sheet.h \
 	%reldir%/sizes.c \
 	%reldir%/sizes.h \
 	%reldir%/thread.c \

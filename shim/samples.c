@@ -19,6 +19,7 @@
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 #include "shim/scan.h"
+#include "shim/sheet.h"
 
 #define SAMPLE_MS 1000u
 /* A count of everything takes at most this share of the time. */
@@ -30,6 +31,7 @@
 /* A thread that came here so often is of a program that may be asked while it does nothing. */
 #define STAY_PASSES 32u
 #define USUAL_WINDOW_MS 60000u
+#define SHEET_MS 5000u
 #define STEP_MIN_MS 20u
 
 static struct tm_lock lock = TM_LOCK_INIT(TM_RANK_TICK);
@@ -49,31 +51,6 @@ static TM_TLS struct {
 } pass;
 
 /* --- figures ---------------------------------------------------------------------------------- */
-
-struct memory {
-	uint64_t rss, shared;
-};
-
-/* "size resident shared ..." in pages of the kernel. */
-static struct memory read_memory(void)
-{
-	char text[128];
-	uint64_t word[3] = {0};
-	long n = tm_proc_read("/proc/self/statm", text, sizeof(text));
-	struct tm_str rest = {text, n < 0 ? 0 : (size_t)n};
-
-	for (unsigned i = 0; i < 3; i++) {
-		size_t length = 0;
-
-		while (length < rest.len && rest.at[length] != ' ')
-			length++;
-		(void)tm_parse_u64((struct tm_str){rest.at, length}, &word[i]);
-		if (length < rest.len)
-			length++;
-		rest = (struct tm_str){rest.at + length, rest.len - length};
-	}
-	return (struct memory){word[1] * tm_proc_page_bytes(), word[2] * tm_proc_page_bytes()};
-}
 
 /* By tier; 0: all. */
 static void read_cached(uint64_t *cached, uint64_t *mapped)
@@ -95,8 +72,8 @@ static void read_cached(uint64_t *cached, uint64_t *mapped)
 }
 
 /* [lock] */
-static void write_counters(uint64_t now_ms, const struct memory *memory, const uint64_t *cached,
-			   const uint64_t *mapped)
+static void write_counters(uint64_t now_ms, const struct tm_proc_memory *memory,
+			   const uint64_t *cached, const uint64_t *mapped)
 {
 	struct tm_ledger_counters *c = tm_ledger_area(TM_LEDGER_COUNTERS_AT, sizeof(*c));
 	const struct tm_epoch_totals *t = &due.totals;
@@ -115,8 +92,8 @@ static void write_counters(uint64_t now_ms, const struct memory *memory, const u
 	__atomic_store_n(&c->seq, c->seq | 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	c->at_ms = now_ms;
-	c->rss_bytes = memory->rss;
-	c->file_rss_bytes = memory->shared;
+	c->rss_bytes = memory->rss_bytes;
+	c->file_rss_bytes = memory->shared_bytes;
 	c->peak_rss_bytes = (uint64_t)usage.ru_maxrss << 10;
 	c->limit_bytes = due.limit_bytes == UINT64_MAX ? 0 : due.limit_bytes;
 	for (unsigned tier = 0; tier < TM_LEDGER_TIERS; tier++) {
@@ -127,13 +104,17 @@ static void write_counters(uint64_t now_ms, const struct memory *memory, const u
 		word[TM_LEDGER_TIER_slot_bytes] = t->slot_bytes[tier];
 		word[TM_LEDGER_TIER_cached_bytes] = cached[tier];
 		word[TM_LEDGER_TIER_mapped_bytes] = mapped[tier];
+		if (tier == 0) {
+			word[TM_LEDGER_TIER_resident_bytes] = tm_sheet_resident_bytes();
+			word[TM_LEDGER_TIER_huge_bytes] = tm_sheet_huge_bytes();
+		}
 		if (word[TM_LEDGER_TIER_peak_live_bytes] < t->live_bytes[tier])
 			word[TM_LEDGER_TIER_peak_live_bytes] = t->live_bytes[tier];
 	}
 	c->process[TM_LEDGER_PROCESS_meta_bytes] = meta_mapped + tm_account_side_mapped();
 	c->process[TM_LEDGER_PROCESS_heaps] = tm_heap_count();
-	if (memory->rss > c->at_peak_rss) {
-		c->at_peak_rss = memory->rss;
+	if (memory->rss_bytes > c->at_peak_rss) {
+		c->at_peak_rss = memory->rss_bytes;
 		c->at_peak_live = t->live_bytes[0];
 		c->at_peak_ms = now_ms;
 	}
@@ -192,8 +173,8 @@ static void add_sample(unsigned which, const struct tm_ledger_sample *new)
 /* [lock] */
 static uint64_t sample(uint64_t now_ms)
 {
-	struct memory memory = read_memory();
-	struct tm_ledger_sample s = {.at_ms = now_ms, .rss_bytes = memory.rss};
+	struct tm_proc_memory memory = tm_proc_memory();
+	struct tm_ledger_sample s = {.at_ms = now_ms, .rss_bytes = memory.rss_bytes};
 	uint64_t before = tm_clock_ns(), mapped[TM_LEDGER_TIERS];
 
 	tm_epoch_totals(&due.totals);
@@ -211,7 +192,7 @@ static uint64_t sample(uint64_t now_ms)
 	header->sessions_ended = tm_epoch_marked(TM_EPOCH_SESSION_ENDED);
 	header->tokens = s.tokens;
 	write_counters(now_ms, &memory, s.cached_bytes, mapped);
-	return memory.rss;
+	return memory.rss_bytes;
 }
 
 /* --- when ------------------------------------------------------------------------------------- */
@@ -262,6 +243,7 @@ void tm_samples_tick(uint64_t now_ms)
 	if (now_ms >= due.next_ms) {
 		uint64_t rss = sample(now_ms);
 
+		tm_sheet_tick(now_ms, rss, scaled(SHEET_MS));
 		tm_epoch_tick(now_ms, rss);
 		tm_decisions_tick();
 		pause = due.count_ns / 1000000 * COUNT_SHARE;
@@ -299,6 +281,8 @@ void tm_samples_now(void)
 		return;
 	uint64_t now_ms = tm_clock_ms();
 	__atomic_store_n(&tm_ledger_header()->heartbeat_ms, now_ms, __ATOMIC_RELAXED);
+	if (tm_ledger_is_asked_for())
+		tm_sheet_write(now_ms);
 	(void)sample(now_ms);
 	tm_decisions_write();
 	tm_lock_release(&lock);

@@ -2,7 +2,7 @@
 /*
  * The balance sheet: what the resident memory of a process consists of. Of one that runs, every
  * mapping of /proc/PID/smaps is named, and the page map says which pages of ours are there; of one
- * that is gone, the ledger's last figures. See analysis.h.
+ * that is gone, what it wrote last of the same (struct tm_ledger_sheet), or sums. See analysis.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +16,8 @@
 #define ZONE_BYTES (TM_LEDGER_GRANULES << 16)
 #define GUARD_MAX ((uint64_t)1 << 20)
 #define NAMES_MAX 256u
+/* A balance this old is said to be. */
+#define LATE_MS 1500u
 
 enum part { PART_ZONE, PART_METADATA, PART_OTHER, PART_FILE, PART_PINNED, PARTS };
 static const char *const part_key[PARTS] = {NULL, "metadata", "other_anon", "file", "pinned"};
@@ -231,14 +233,13 @@ static void add_field(struct vma *v, const char *line)
 	}
 }
 
-static bool read_smaps(struct sheet *s, uint32_t pid)
+/* Closes it. */
+static bool read_smaps(struct sheet *s, FILE *f)
 {
-	char path[40], line[1024];
+	char line[1024];
 	struct vma v, next;
 	bool some = false;
 
-	snprintf(path, sizeof(path), "/proc/%u/smaps", pid);
-	FILE *f = fopen(path, "re");
 	if (f == NULL)
 		return false;
 	while (fgets(line, sizeof(line), f)) {
@@ -317,24 +318,11 @@ static int64_t sum(const struct tm_doc_balance *b)
 	       b->file + b->pinned + b->nonresident;
 }
 
-static bool add_running(struct tm_analysis *a)
+/* The sums, once all mappings were seen and the resident bytes are known. */
+static void add_parts(struct sheet *s)
 {
-	struct sheet *s = tm_document_alloc(a->doc, sizeof(*s));
+	struct tm_analysis *a = s->a;
 	struct tm_doc_balance *b = &a->doc->balance;
-	uint32_t pid = a->ledger->header.pid;
-	char path[40];
-
-	s->a = a;
-	s->has_python = strncmp(a->ledger->header.program, "python", 6) == 0;
-	snprintf(path, sizeof(path), "/proc/%u/pagemap", pid);
-	s->pagemap = open(path, O_RDONLY | O_CLOEXEC);
-	bool seen = read_smaps(s, pid);
-	if (s->pagemap >= 0)
-		close(s->pagemap);
-	b->rss_bytes = status_kib(pid, "VmRSS") << 10;
-	if (!seen || b->rss_bytes == 0)
-		return false;
-	a->doc->process.threads = status_kib(pid, "Threads");
 	uint64_t zone = s->part[PART_ZONE];
 	/* Without the page map nobody can say which pages are idle: as much as spans do not need. */
 	uint64_t live = s->zone_seen ? s->in_extents : a->span_bytes < zone ? a->span_bytes : zone;
@@ -358,6 +346,75 @@ static bool add_running(struct tm_analysis *a)
 	if (a->doc->tiers.count == 1 && zone)
 		a->doc->tiers.at[0].huge_cov = (double)s->huge / (double)zone;
 	add_mappings(s);
+}
+
+static struct sheet *new_sheet(struct tm_analysis *a)
+{
+	struct sheet *s = tm_document_alloc(a->doc, sizeof(*s));
+
+	s->a = a;
+	s->has_python = strncmp(a->ledger->header.program, "python", 6) == 0;
+	s->pagemap = -1;
+	return s;
+}
+
+static bool add_running(struct tm_analysis *a)
+{
+	struct sheet *s = new_sheet(a);
+	struct tm_doc_balance *b = &a->doc->balance;
+	uint32_t pid = a->ledger->header.pid;
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/%u/pagemap", pid);
+	s->pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/%u/smaps", pid);
+	bool seen = read_smaps(s, fopen(path, "re"));
+	if (s->pagemap >= 0)
+		close(s->pagemap);
+	b->rss_bytes = status_kib(pid, "VmRSS") << 10;
+	if (!seen || b->rss_bytes == 0)
+		return false;
+	a->doc->process.threads = status_kib(pid, "Threads");
+	add_parts(s);
+	return true;
+}
+
+/* The last sheet that is whole; NULL: there is none. */
+static const struct tm_ledger_sheet *last_sheet(const struct tm_ledger *l)
+{
+	uint64_t n = l->header.sheets;
+	const struct tm_ledger_sheet *s =
+		tm_ledger_at(l, TM_LEDGER_SHEETS_AT + (n + 1) % 2 * TM_LEDGER_SHEET_BYTES);
+
+	return n == 0 || s->text_bytes == 0 || s->rss_bytes == 0 ||
+			       s->text_bytes > TM_LEDGER_SHEET_BYTES - sizeof(*s)
+		       ? NULL
+		       : s;
+}
+
+/* Of one that is gone, as the process itself saw it last. */
+static bool add_sheet(struct tm_analysis *a)
+{
+	struct sheet *s = new_sheet(a);
+	const struct tm_ledger_sheet *last = last_sheet(a->ledger);
+	uint64_t end_ms = tm_ledger_now_ms(a->ledger);
+
+	if (last == NULL ||
+	    !read_smaps(s, fmemopen((void *)(uintptr_t)last->text, last->text_bytes, "r")))
+		return false;
+	a->doc->balance.rss_bytes = last->rss_bytes;
+	add_parts(s);
+	if (last->cut)
+		tm_document_push_text(a->doc, &a->doc->blind_spots,
+				      "mappings that did not fit into the balance");
+	if (end_ms > last->at_ms + LATE_MS)
+		tm_document_push_text(
+			a->doc, &a->doc->blind_spots,
+			tm_document_format(
+				a->doc,
+				"the balance is of %.1f s before the end; what lives is of "
+				"the end",
+				(double)(end_ms - last->at_ms) / 1e3));
 	return true;
 }
 
@@ -393,5 +450,6 @@ void tm_analysis_add_balance(struct tm_analysis *a)
 {
 	if (tm_ledger_runs(a->ledger) && add_running(a))
 		return;
-	add_gone(a);
+	if (!add_sheet(a))
+		add_gone(a);
 }

@@ -59,6 +59,8 @@
 #define TM_LEDGER_STACKS_AT ((uint64_t)2 << 20)
 #define TM_LEDGER_SAMPLES_AT ((uint64_t)3 << 20)
 #define TM_LEDGER_DECISIONS_AT ((uint64_t)4 << 20)
+#define TM_LEDGER_SHEETS_AT ((uint64_t)5 << 20) /* two struct tm_ledger_sheet, by turns */
+#define TM_LEDGER_SHEET_BYTES ((uint64_t)256 << 10)
 #define TM_LEDGER_FRAMES_AT ((uint64_t)6 << 20)
 #define TM_LEDGER_COHORTS_AT ((uint64_t)8 << 20)
 #define TM_LEDGER_TABLES_BYTES ((uint64_t)10 << 20) /* all of the above, holes included */
@@ -171,6 +173,7 @@ struct tm_ledger_header {
 	uint64_t before_span_bytes; /* spans whose entries stay outside the file */
 	/* Since version 3. The program's marks since the ledger began, as of the last sample. */
 	uint64_t sessions, sessions_ended, tokens;
+	uint64_t sheets; /* [atomic] ever written: the last is (n - 1) % 2 */
 };
 _Static_assert(sizeof(struct tm_ledger_header) <= 4096, "one page");
 
@@ -220,6 +223,19 @@ struct tm_ledger_counters {
 	uint64_t at_peak_ms, at_peak_rss, at_peak_live;
 };
 _Static_assert(sizeof(struct tm_ledger_counters) <= 4096, "one page");
+
+/*
+ * What the resident memory consists of, for the time after the process: each mapping with resident
+ * pages, and guards of stacks, by its line of /proc/PID/smaps and of what follows it there "Rss",
+ * "AnonHugePages" (if any), "Swap" (if any) and "VmFlags" (nr, io, pf alone; if any).
+ */
+struct tm_ledger_sheet {
+	uint64_t at_ms;
+	uint64_t rss_bytes; /* as the kernel sums it up elsewhere */
+	uint32_t text_bytes;
+	uint32_t cut; /* 1: there were more mappings than fit */
+	char text[];
+};
 
 /* A mapped object. A path that is loaded again after it went is a new record. */
 struct tm_ledger_module {
@@ -463,6 +479,10 @@ _Static_assert(TM_LEDGER_SAMPLES_AT + sizeof(struct tm_ledger_sample) * TM_LEDGE
 	       "areas do not touch");
 _Static_assert(TM_LEDGER_WINDOWS_AT + sizeof(struct tm_ledger_window) * TM_LEDGER_WINDOWS <=
 		       TM_LEDGER_COMMAND_AT,
+	       "areas do not touch");
+_Static_assert(TM_LEDGER_DECISIONS_AT + sizeof(struct tm_ledger_decision) * TM_LEDGER_DECISIONS <=
+			       TM_LEDGER_SHEETS_AT &&
+		       TM_LEDGER_SHEETS_AT + 2 * TM_LEDGER_SHEET_BYTES <= TM_LEDGER_FRAMES_AT,
 	       "areas do not touch");
 _Static_assert(TM_LEDGER_FRAMES_AT + sizeof(uint64_t) * TM_LEDGER_FRAMES <= TM_LEDGER_COHORTS_AT,
 	       "areas do not touch");

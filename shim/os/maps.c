@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "shim/base/fmt.h"
 #include "shim/base/hash.h"
 #include "shim/base/parse.h"
 #include "shim/os/mem.h"
@@ -238,6 +239,100 @@ int tm_maps_each(void (*see)(const struct tm_maps_line *line, void *arg), void *
 	while (next_line(&l, &line))
 		if (read_line(line, &mapping))
 			see(&mapping, arg);
+	close_lines(&l);
+	return 0;
+}
+
+/* --- a sheet ---------------------------------------------------------------------------------- */
+
+#define GUARD_MAX ((uintptr_t)1 << 20)
+
+struct sheet {
+	struct tm_fmt_out out;
+	size_t whole; /* characters of mappings that are complete and stay */
+	bool wanted;  /* the one being read */
+	struct tm_maps_sheet *ret;
+};
+
+static void end_mapping(struct sheet *s)
+{
+	if (s->out.len >= s->out.size)
+		s->ret->cut = true;
+	else if (s->wanted)
+		s->whole = s->out.len;
+	s->out.len = s->whole;
+	s->wanted = false;
+}
+
+static bool is_guard(struct tm_str line, const struct tm_maps_range *range)
+{
+	size_t at = 0;
+
+	while (at < line.len && line.at[at] != ' ')
+		at++;
+	line = (struct tm_str){line.at + at, line.len - at};
+	return tm_str_starts(line, " ---p") && path_of(line).len == 0 &&
+	       range->end - range->start <= GUARD_MAX;
+}
+
+static void add_flags(struct sheet *s, struct tm_str line)
+{
+	bool some = false;
+
+	for (size_t i = 0; i + 3 <= line.len; i++) {
+		struct tm_str flag = {line.at + i, 3};
+
+		if (!tm_str_is(flag, " nr") && !tm_str_is(flag, " io") && !tm_str_is(flag, " pf"))
+			continue;
+		if (!some)
+			tm_fmt_add(&s->out, "VmFlags:");
+		tm_fmt_add_bytes(&s->out, flag.at, flag.len);
+		some = true;
+	}
+	if (some)
+		tm_fmt_add_char(&s->out, '\n');
+}
+
+static void add_figure(struct sheet *s, const char *key, uint64_t bytes)
+{
+	if (bytes != 0)
+		tm_fmt_add(&s->out, "%s %llu kB\n", key, (unsigned long long)(bytes >> 10));
+}
+
+int tm_maps_write_sheet(char *text, size_t room, uintptr_t start, uintptr_t end,
+			struct tm_maps_sheet *ret)
+{
+	struct sheet s = {.out = {text, room, 0}, .ret = ret};
+	struct tm_maps_range range = {0, 0, false};
+	struct tm_str line;
+	struct lines l;
+	int err = open_lines(&l, "/proc/self/smaps");
+
+	if (err != 0)
+		return err;
+	*ret = (struct tm_maps_sheet){.bytes = 0};
+	while (next_line(&l, &line)) {
+		if (is_range(line, &range)) {
+			end_mapping(&s);
+			tm_fmt_add_bytes(&s.out, line.at, line.len);
+			tm_fmt_add_char(&s.out, '\n');
+			s.wanted = is_guard(line, &range);
+			continue;
+		}
+		uint64_t rss = kilobytes(line, "Rss:"), huge = kilobytes(line, "AnonHugePages:");
+		s.wanted |= rss != 0;
+		if (range.start >= start && range.end <= end) {
+			ret->within.resident_bytes += rss;
+			ret->within.huge_bytes += huge;
+		}
+		add_figure(&s, "Rss:", rss);
+		add_figure(&s, "AnonHugePages:", huge);
+		add_figure(&s, "Swap:", kilobytes(line, "Swap:"));
+		if (tm_str_starts(line, "VmFlags:"))
+			add_flags(&s, line);
+	}
+	end_mapping(&s);
+	ret->bytes = s.whole;
 	close_lines(&l);
 	return 0;
 }

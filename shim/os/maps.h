@@ -39,6 +39,20 @@ struct tm_maps_resident {
 	uint64_t huge_bytes; /* of these, in huge pages */
 };
 
+/* What a text of mappings is about. */
+struct tm_maps_sheet {
+	size_t bytes; /* of the text */
+	bool cut;     /* it had no room for all */
+	struct tm_maps_resident within;
+};
+
+/*
+ * Mappings with something resident, and guards of stacks, as struct tm_ledger_sheet has them. `within`
+ * sums up those of [start, end), whether they fit or not. Costs the kernel a walk over all pages.
+ */
+int tm_maps_write_sheet(char *text, size_t room, uintptr_t start, uintptr_t end,
+			struct tm_maps_sheet *ret);
+
 /* Of all mappings that lie within [start, end). Costs the kernel a walk over all pages. */
 int tm_maps_resident(uintptr_t start, uintptr_t end, struct tm_maps_resident *ret);
 

@@ -168,6 +168,28 @@ size_t tm_proc_page_bytes(void)
 	return bytes;
 }
 
+/* "size resident shared ..." in pages of the kernel. */
+struct tm_proc_memory tm_proc_memory(void)
+{
+	char text[128];
+	uint64_t word[3] = {0};
+	long n = tm_proc_read("/proc/self/statm", text, sizeof(text));
+	struct tm_str rest = {text, n < 0 ? 0 : (size_t)n};
+
+	for (unsigned i = 0; i < 3; i++) {
+		size_t length = 0;
+
+		while (length < rest.len && rest.at[length] != ' ')
+			length++;
+		(void)tm_parse_u64((struct tm_str){rest.at, length}, &word[i]);
+		if (length < rest.len)
+			length++;
+		rest = (struct tm_str){rest.at + length, rest.len - length};
+	}
+	return (struct tm_proc_memory){word[1] * tm_proc_page_bytes(),
+				       word[2] * tm_proc_page_bytes()};
+}
+
 uint64_t tm_proc_random(uint64_t salt)
 {
 	const unsigned char *bytes = (const unsigned char *)tm_proc_auxv(AT_RANDOM);

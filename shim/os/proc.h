@@ -65,6 +65,13 @@ uint64_t tm_proc_start_time_of(const char *path);
 /* State letter of a thread of this process (R S D T t Z ...), 0 when it is gone. */
 char tm_proc_thread_state(int tid);
 
+/* Zeros where nothing is known. A small file: cheaper than the status. */
+struct tm_proc_memory {
+	uint64_t rss_bytes;
+	uint64_t shared_bytes; /* of these, pages of files and shared ones */
+};
+struct tm_proc_memory tm_proc_memory(void);
+
 struct tm_proc_status {
 	uint64_t vm_bytes;
 	uint64_t vm_peak_bytes;

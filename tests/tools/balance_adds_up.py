@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # timeout: 300
-"""The balance of a running process sums to its resident memory, with a residual of at most 1 %: of the
-runner at work, of Python with PYTHONMALLOC=malloc and without, of Redis with data, of threads and a
-program's own mappings; and its parts are what they should be."""
+"""The balance of a process that runs, that was killed and that ended sums to its resident memory, with a
+residual of at most 1 %: of the runner at work, of Python with PYTHONMALLOC=malloc and without, of Redis with
+data, of threads and a program's own mappings; and its parts are what they should be."""
+import glob
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -29,7 +31,10 @@ stop = threading.Event()
 for _ in range(4):
     threading.Thread(target=stop.wait, daemon=True).start()
 print("ready", flush=True)
-time.sleep(100)
+try:
+    time.sleep(100)
+except KeyboardInterrupt:
+    pass
 """
 
 
@@ -37,8 +42,8 @@ def environment(name, **more):
     return dict(os.environ, LD_PRELOAD=os.environ["TM_LIB"], TIERMALLOC_DIR=os.getcwd() + "/" + name, **more)
 
 
-def look(name, pid):
-    done = subprocess.run([TOOL, "report", "--json", str(pid)], capture_output=True, text=True, check=False)
+def look(name, which):
+    done = subprocess.run([TOOL, "report", "--json", str(which)], capture_output=True, text=True, check=False)
     if done.returncode:
         problems.append("%s: status %d: %s" % (name, done.returncode, done.stderr))
         return None
@@ -51,9 +56,25 @@ def look(name, pid):
         problems.append("%s: residual %d of %d" % (name, residual, rss))
     if balance["nonresident"] > 0 or min(balance[p] for p in PARTS[:8]) < 0:
         problems.append("%s: a sign is wrong: %s" % (name, balance))
-    print("%-10s RSS %8d KiB  residual %5.2f %%  %s" % (name, rss >> 10, 100 * residual / rss, {
+    print("%-15s RSS %8d KiB  residual %5.2f %%  %s" % (name, rss >> 10, 100 * residual / rss, {
         p: balance[p] >> 10 for p in PARTS[:9]}))
     return document
+
+
+def ended(name, child, running, how):
+    """The same of its ledger, once it is gone; what it was made of is what it was made of while it ran."""
+    ledger, = glob.glob("%s/%d-*.tm" % (name, child.pid))
+    document = look("%s, %s" % (name, how), ledger)
+    if not document or not running:
+        return
+    if document["process"]["ended"] != ("killed" if how == "killed" else "clean"):
+        problems.append("%s: ended %s" % (name, document["process"]["ended"]))
+    for part in ("file", "other_anon"):  # free memory may have gone back meanwhile
+        now, then = document["balance"][part], running["balance"][part]
+        if how == "killed" and abs(now - then) > running["balance"]["rss_bytes"] * .15:
+            problems.append("%s: %s was %d while it ran, is %d of the dead" % (name, part, then, now))
+    if not document["mappings"]:
+        problems.append("%s: no mappings" % name)
 
 
 def python(name, **more):
@@ -65,8 +86,10 @@ def python(name, **more):
         if document and not any(m["part"] == "other_anon" and m["bytes"] >= 30 << 20 for m in document["mappings"]):
             problems.append("%s: the program's own mapping is not named" % name)
     finally:
-        child.kill()
+        time.sleep(1.5)
+        child.send_signal(signal.SIGKILL if name == "python" else signal.SIGINT)
         child.wait()
+        ended(name, child, document, "killed" if name == "python" else "ended")
 
 
 def redis():
@@ -91,10 +114,12 @@ def redis():
         seen = b""
         while b"PONG" not in seen:
             seen = seen[-8:] + s.recv(1 << 16)
-        look("redis", child.pid)
+        document = look("redis", child.pid)
     finally:
+        time.sleep(1.5)  # a sample is due each second
         child.kill()
         child.wait()
+        ended("redis", child, document, "killed")
 
 
 def runner():
@@ -113,10 +138,12 @@ def runner():
         if child.poll() is not None:
             problems.append("runner: ended with %d" % child.returncode)
         else:
-            look("runner", child.pid)
+            document = look("runner", child.pid)
     finally:
+        time.sleep(1.5)  # a sample is due each second
         child.kill()
         child.wait()
+        ended("runner", child, document, "killed")
 
 
 runner()

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/sheet.h"
+
+#include "shim/heap/zone.h"
+#include "shim/helper.h"
+#include "shim/ledger.h"
+#include "shim/os/clock.h"
+#include "shim/os/maps.h"
+#include "shim/os/proc.h"
+#include "shim/os/sys.h"
+
+/* One part in so many of the time. */
+#define SHARE 400u
+/* A thread of the program's waits no longer than this. */
+#define CALLER_NS UINT64_C(3000000)
+/* What a page costs the kernel, while it is not known better. */
+#define PAGE_NS 10u
+#define CHANGE 8u
+
+/* [lock of samples.c] */
+static struct {
+	uint64_t at_ms, rss_bytes; /* of the last one */
+	uint64_t cost_ns;          /* 0: there was none yet */
+	uint64_t not_before_ms;
+	struct tm_maps_resident zone;
+} last;
+
+void tm_sheet_begin(void)
+{
+	__builtin_memset(&last, 0, sizeof(last));
+}
+
+uint64_t tm_sheet_resident_bytes(void)
+{
+	return last.zone.resident_bytes;
+}
+
+uint64_t tm_sheet_huge_bytes(void)
+{
+	return last.zone.huge_bytes;
+}
+
+void tm_sheet_write(uint64_t now_ms)
+{
+	struct tm_ledger_header *header = tm_ledger_header();
+	uint64_t n = header->sheets, before = tm_clock_ns();
+	const size_t room = TM_LEDGER_SHEET_BYTES - sizeof(struct tm_ledger_sheet);
+	struct tm_maps_sheet text = {.bytes = 0};
+	struct tm_ledger_sheet *s = NULL;
+
+	/* Most are short: the file is populated for as much as is needed. */
+	for (size_t bytes = (size_t)32 << 10;; bytes *= 4) {
+		if (bytes > room)
+			bytes = room;
+		s = tm_ledger_area(TM_LEDGER_SHEETS_AT + n % 2 * TM_LEDGER_SHEET_BYTES,
+				   sizeof(*s) + bytes);
+		if (s == NULL || tm_maps_write_sheet(s->text, bytes, tm_zone.base,
+						     tm_zone.base + tm_zone.len, &text) != 0)
+			return;
+		if (!text.cut || bytes == room)
+			break;
+	}
+	s->at_ms = now_ms;
+	s->rss_bytes = last.rss_bytes = tm_proc_memory().rss_bytes;
+	s->text_bytes = (uint32_t)text.bytes;
+	s->cut = text.cut;
+	__atomic_store_n(&header->sheets, n + 1, __ATOMIC_RELEASE);
+	last.at_ms = now_ms;
+	last.zone = text.within;
+	last.cost_ns = tm_clock_ns() - before;
+	last.not_before_ms = now_ms + last.cost_ns * SHARE / 1000000;
+}
+
+static bool is_due(uint64_t now_ms, uint64_t rss_bytes, uint64_t pause_ms)
+{
+	uint64_t change = rss_bytes > last.rss_bytes ? rss_bytes - last.rss_bytes
+						     : last.rss_bytes - rss_bytes;
+
+	if (now_ms < last.not_before_ms)
+		return false;
+	return last.cost_ns == 0 || now_ms - last.at_ms >= pause_ms ||
+	       change > last.rss_bytes / CHANGE;
+}
+
+void tm_sheet_tick(uint64_t now_ms, uint64_t rss_bytes, uint64_t pause_ms)
+{
+	uint64_t expected_ns = rss_bytes / 4096 * PAGE_NS;
+
+	if (!is_due(now_ms, rss_bytes, pause_ms))
+		return;
+	if (last.cost_ns != 0)
+		expected_ns = last.cost_ns / (last.rss_bytes / 1024 + 1) * (rss_bytes / 1024 + 1);
+	if (expected_ns > CALLER_NS && tm_sys_gettid() != tm_helper_tid())
+		return;
+	tm_sheet_write(now_ms);
+}
