@@ -32,12 +32,17 @@
 #define STAY_PASSES 32u
 #define USUAL_WINDOW_MS 60000u
 #define SHEET_MS 5000u
+/* Memory that grows by an eighth, and by so much, is looked at sooner: it may be about to end. */
+#define GROWN_SHARE 8u
+#define GROWN_BYTES ((uint64_t)4 << 20)
 #define STEP_MIN_MS 20u
 
 static struct tm_lock lock = TM_LOCK_INIT(TM_RANK_TICK);
 
 static struct {
 	uint64_t next_ms;     /* [atomic] nothing is due before */
+	uint64_t soon_ms;     /* [atomic] but if memory grows fast: not before this */
+	uint64_t used_bytes;  /* [atomic] at the last sample */
 	uint64_t count_ns;    /* [lock] what the last count took */
 	uint64_t limit_bytes; /* [lock] of the control group */
 	bool limit_known;
@@ -225,6 +230,19 @@ static void answer(struct tm_ledger_header *header, uint64_t now_ms)
 	}
 }
 
+static bool has_grown(uint64_t now_ms)
+{
+	uint64_t before = __atomic_load_n(&due.used_bytes, __ATOMIC_RELAXED);
+
+	return now_ms >= __atomic_load_n(&due.soon_ms, __ATOMIC_RELAXED) &&
+	       tm_extent_used_bytes() > before + before / GROWN_SHARE + GROWN_BYTES;
+}
+
+static uint64_t later(uint64_t ms, uint64_t other_ms)
+{
+	return ms > other_ms ? ms : other_ms;
+}
+
 void tm_samples_tick(uint64_t now_ms)
 {
 	struct tm_ledger_header *header = tm_ledger_header();
@@ -234,22 +252,24 @@ void tm_samples_tick(uint64_t now_ms)
 		return;
 	if (now_ms - header->heartbeat_ms >= LOOK_MS)
 		__atomic_store_n(&header->heartbeat_ms, now_ms, __ATOMIC_RELAXED);
-	if (now_ms < __atomic_load_n(&due.next_ms, __ATOMIC_RELAXED) &&
+	if (now_ms < __atomic_load_n(&due.next_ms, __ATOMIC_RELAXED) && !has_grown(now_ms) &&
 	    __atomic_load_n(&header->control_seq, __ATOMIC_RELAXED) == header->control_done)
 		return;
 	if (!tm_lock_try(&lock))
 		return;
 	answer(header, now_ms);
-	if (now_ms >= due.next_ms) {
+	if (now_ms >= due.next_ms || has_grown(now_ms)) {
 		uint64_t rss = sample(now_ms);
 
 		tm_sheet_tick(now_ms, rss, scaled(SHEET_MS));
 		tm_epoch_tick(now_ms, rss);
 		tm_decisions_tick();
 		pause = due.count_ns / 1000000 * COUNT_SHARE;
-		if (pause < scaled(SAMPLE_MS))
-			pause = scaled(SAMPLE_MS);
-		__atomic_store_n(&due.next_ms, now_ms + pause, __ATOMIC_RELAXED);
+		__atomic_store_n(&due.used_bytes, tm_extent_used_bytes(), __ATOMIC_RELAXED);
+		__atomic_store_n(&due.soon_ms, now_ms + later(pause, STEP_MIN_MS),
+				 __ATOMIC_RELAXED);
+		__atomic_store_n(&due.next_ms, now_ms + later(pause, scaled(SAMPLE_MS)),
+				 __ATOMIC_RELAXED);
 	}
 	tm_lock_release(&lock);
 }

@@ -9,8 +9,9 @@
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 
-/* One part in so many of the time. */
+/* One part in so many of the time; while memory grows. */
 #define SHARE 400u
+#define SHARE_GROWN 100u
 /* A thread of the program's waits no longer than this. */
 #define CALLER_NS UINT64_C(3000000)
 /* What a page costs the kernel, while it is not known better. */
@@ -21,7 +22,7 @@
 static struct {
 	uint64_t at_ms, rss_bytes; /* of the last one */
 	uint64_t cost_ns;          /* 0: there was none yet */
-	uint64_t not_before_ms;
+	uint64_t not_before_ms, grown_not_before_ms;
 	struct tm_maps_resident zone;
 } last;
 
@@ -40,20 +41,30 @@ uint64_t tm_sheet_huge_bytes(void)
 	return last.zone.huge_bytes;
 }
 
+/* Between the two sums the kernel gave while it was made. */
+static uint64_t nearest(uint64_t bytes, uint64_t a, uint64_t b)
+{
+	uint64_t least = a < b ? a : b, most = a < b ? b : a;
+
+	return bytes < least ? least : bytes > most ? most : bytes;
+}
+
 void tm_sheet_write(uint64_t now_ms)
 {
 	struct tm_ledger_header *header = tm_ledger_header();
 	uint64_t n = header->sheets, before = tm_clock_ns();
 	const size_t room = TM_LEDGER_SHEET_BYTES - sizeof(struct tm_ledger_sheet);
 	struct tm_maps_sheet text = {.bytes = 0};
+	uint64_t rss_before = 0;
 	struct tm_ledger_sheet *s = NULL;
 
 	/* Most are short: the file is populated for as much as is needed. */
-	for (size_t bytes = (size_t)32 << 10;; bytes *= 4) {
+	for (size_t bytes = (size_t)8 << 10;; bytes *= 4) {
 		if (bytes > room)
 			bytes = room;
 		s = tm_ledger_area(TM_LEDGER_SHEETS_AT + n % 2 * TM_LEDGER_SHEET_BYTES,
 				   sizeof(*s) + bytes);
+		rss_before = tm_proc_memory().rss_bytes;
 		if (s == NULL || tm_maps_write_sheet(s->text, bytes, tm_zone.base,
 						     tm_zone.base + tm_zone.len, &text) != 0)
 			return;
@@ -61,7 +72,8 @@ void tm_sheet_write(uint64_t now_ms)
 			break;
 	}
 	s->at_ms = now_ms;
-	s->rss_bytes = last.rss_bytes = tm_proc_memory().rss_bytes;
+	last.rss_bytes = nearest(text.resident_bytes, rss_before, tm_proc_memory().rss_bytes);
+	s->rss_bytes = last.rss_bytes;
 	s->text_bytes = (uint32_t)text.bytes;
 	s->cut = text.cut;
 	__atomic_store_n(&header->sheets, n + 1, __ATOMIC_RELEASE);
@@ -69,17 +81,18 @@ void tm_sheet_write(uint64_t now_ms)
 	last.zone = text.within;
 	last.cost_ns = tm_clock_ns() - before;
 	last.not_before_ms = now_ms + last.cost_ns * SHARE / 1000000;
+	last.grown_not_before_ms = now_ms + last.cost_ns * SHARE_GROWN / 1000000;
 }
 
 static bool is_due(uint64_t now_ms, uint64_t rss_bytes, uint64_t pause_ms)
 {
-	uint64_t change = rss_bytes > last.rss_bytes ? rss_bytes - last.rss_bytes
-						     : last.rss_bytes - rss_bytes;
+	const uint64_t eighth = last.rss_bytes / CHANGE;
 
+	if (rss_bytes > last.rss_bytes + eighth)
+		return now_ms >= last.grown_not_before_ms;
 	if (now_ms < last.not_before_ms)
 		return false;
-	return last.cost_ns == 0 || now_ms - last.at_ms >= pause_ms ||
-	       change > last.rss_bytes / CHANGE;
+	return now_ms - last.at_ms >= pause_ms || rss_bytes + eighth < last.rss_bytes;
 }
 
 void tm_sheet_tick(uint64_t now_ms, uint64_t rss_bytes, uint64_t pause_ms)

@@ -3,7 +3,8 @@
  * sheet: what the resident memory consists of, in the ledger, so that it can be told of a process
  * that is gone. A walk of the kernel's over all pages, some 3 ms per GiB of small ones: made when it is
  * due (every five seconds, or the memory has changed by an eighth) and for at most a quarter of a per
- * cent of the time; where it takes longer than 3 ms, by the helper alone.
+ * cent of the time, one per cent while memory grows; where it takes longer than 3 ms, by the helper
+ * alone.
  */
 #ifndef TM_SHEET_H
 #define TM_SHEET_H

@@ -231,7 +231,8 @@ _Static_assert(sizeof(struct tm_ledger_counters) <= 4096, "one page");
  */
 struct tm_ledger_sheet {
 	uint64_t at_ms;
-	uint64_t rss_bytes; /* as the kernel sums it up elsewhere */
+	uint64_t
+		rss_bytes; /* as the kernel sums it up elsewhere, before and after: what is nearer */
 	uint32_t text_bytes;
 	uint32_t cut; /* 1: there were more mappings than fit */
 	char text[];

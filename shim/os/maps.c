@@ -321,6 +321,7 @@ int tm_maps_write_sheet(char *text, size_t room, uintptr_t start, uintptr_t end,
 		}
 		uint64_t rss = kilobytes(line, "Rss:"), huge = kilobytes(line, "AnonHugePages:");
 		s.wanted |= rss != 0;
+		ret->resident_bytes += rss;
 		if (range.start >= start && range.end <= end) {
 			ret->within.resident_bytes += rss;
 			ret->within.huge_bytes += huge;

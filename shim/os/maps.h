@@ -41,8 +41,9 @@ struct tm_maps_resident {
 
 /* What a text of mappings is about. */
 struct tm_maps_sheet {
-	size_t bytes; /* of the text */
-	bool cut;     /* it had no room for all */
+	size_t bytes;            /* of the text */
+	bool cut;                /* it had no room for all */
+	uint64_t resident_bytes; /* of all, in the text or not */
 	struct tm_maps_resident within;
 };
 
