@@ -98,33 +98,52 @@ TM_INLINE void *take_zeroed(size_t n, size_t size, const struct tm_site *site,
 	return tm_alloc_zero_slow(bytes, site == NULL ? TM_SITE_HERE : *site);
 }
 
-/* `align` is a power of two. */
+/*
+ * `align` is a power of two. NULL: the slow path's. The size is rounded up, so that a small slot's four
+ * size bits tell what is counted (account.h); small classes are then aligned by themselves.
+ */
+TM_INLINE void *take_aligned_slot(size_t align, size_t size, const struct tm_site *site,
+				  enum tm_counting count)
+{
+	if (TM_LIKELY(align > 16)) {
+		if (TM_UNLIKELY(align > TM_PAGE_BYTES || size - 1 >= TM_SLOT_MAX))
+			return NULL;
+		size = (size + align - 1) & -align;
+		if (size > TM_SMALL_MAX && !tm_class_is_aligned(size, align))
+			return NULL;
+	}
+	return take(size, site, count);
+}
+
 TM_INLINE void *take_aligned(size_t align, size_t size, const struct tm_site *site,
 			     enum tm_counting count)
 {
-	if (TM_LIKELY(align <= TM_PAGE_BYTES && size <= TM_SLOT_MAX)) {
-		/* Rounded up, so that a small slot's four size bits tell what is counted (account.h). */
-		size_t padded = align <= 16 ? size : (size + align - 1) & ~(align - 1);
-		void *p = NULL;
+	void *p = take_aligned_slot(align, size, site, count);
 
-		if (align <= 16 || tm_class_is_aligned(padded, align))
-			p = take(padded, site, count);
-		if (TM_LIKELY(p != NULL))
-			return p;
-	}
+	if (TM_LIKELY(p != NULL))
+		return p;
 	return tm_alloc_aligned_slow(align, size, site == NULL ? TM_SITE_HERE : *site);
 }
 
-TM_INLINE int take_posix(void **ret_p, size_t align, size_t size, const struct tm_site *site,
-			 enum tm_counting count)
+static TM_NOINLINE int posix_slow(void **ret_p, size_t align, size_t size, struct tm_site site)
 {
-	if (align < sizeof(void *) || (align & (align - 1)) != 0)
-		return EINVAL;
 	int saved = errno;
-	void *p = take_aligned(align, size, site, count);
+	void *p = tm_alloc_aligned_slow(align, size, site);
+
 	errno = saved;
 	if (p == NULL)
 		return ENOMEM;
+	*ret_p = p;
+	return 0;
+}
+
+TM_INLINE int take_posix(void **ret_p, size_t align, size_t size, enum tm_counting count)
+{
+	if (align < sizeof(void *) || (align & (align - 1)) != 0)
+		return EINVAL;
+	void *p = take_aligned_slot(align, size, NULL, count);
+	if (TM_UNLIKELY(p == NULL))
+		return posix_slow(ret_p, align, size, TM_SITE_HERE);
 	*ret_p = p;
 	return 0;
 }
@@ -195,7 +214,7 @@ static TM_NOINLINE void *slow_plain_here(size_t size)
 	}                                                                                          \
 	int tm_alloc_posix_memalign##suffix(void **ret_p, size_t align, size_t size)               \
 	{                                                                                          \
-		return take_posix(ret_p, align, size, NULL, count);                                \
+		return take_posix(ret_p, align, size, count);                                      \
 	}                                                                                          \
 	void *tm_alloc_new##suffix(size_t size)                                                    \
 	{                                                                                          \
@@ -226,3 +245,35 @@ static TM_NOINLINE void *slow_plain_here(size_t size)
 
 VARIANTS(, TM_COUNTED, slow_counted)
 VARIANTS(_plain, TM_PLAIN, slow_plain)
+
+/* One of the caller's own small slots to another small class; all else is the slow path's. */
+void *tm_alloc_realloc(void *p, size_t size)
+{
+	if (TM_LIKELY(size - 1 < TM_SMALL_MAX && tm_zone_contains(p))) {
+		struct tm_granule *g = tm_zone_granule(p);
+		size_t klass = tm_class_of_small(size);
+		void *entry;
+
+		if (TM_LIKELY(klass != g->klass &&
+			      tm_tcache_is_mine(g, TM_SPAN_SMALL, TM_COUNTED) &&
+			      tm_tcache_entry(p, g, TM_SPAN_SMALL, &entry) &&
+			      tm_tcache_in_use(entry))) {
+			void *fresh = tm_tcache_take(klass, size, TM_SPAN_SMALL, NULL, TM_COUNTED);
+
+			if (TM_LIKELY(fresh != NULL)) {
+				size_t smaller = klass < g->klass ? klass : g->klass;
+
+				/* classes are multiples of 16 bytes: no look at a table */
+				memcpy(fresh, p, smaller * 16);
+				tm_tcache_push(p, g, TM_SPAN_SMALL, entry);
+				return fresh;
+			}
+		}
+	}
+	return tm_alloc_realloc_slow(p, size, TM_SITE_HERE);
+}
+
+void *tm_alloc_realloc_plain(void *p, size_t size)
+{
+	return tm_alloc_realloc_slow(p, size, TM_SITE_HERE);
+}

@@ -24,12 +24,12 @@
 	void *tm_alloc_new_aligned##suffix(size_t size, size_t align);                             \
 	void *tm_alloc_new_nothrow##suffix(size_t size);                                           \
 	void *tm_alloc_new_aligned_nothrow##suffix(size_t size, size_t align);                     \
-	void tm_alloc_free_sized##suffix(void *p, size_t size);
+	void tm_alloc_free_sized##suffix(void *p, size_t size);                                    \
+	void *tm_alloc_realloc##suffix(void *p, size_t size);
 
 TM_ALLOC_VARIANT()
 TM_ALLOC_VARIANT(_plain)
 
-void *tm_alloc_realloc(void *p, size_t size);
 size_t tm_alloc_usable(void *p);
 
 /* Gives back what is free, in the caller's heap, orphans and all parts. Bytes given back. */
@@ -49,6 +49,7 @@ void *tm_alloc_any(size_t size, struct tm_site site); /* malloc for a given site
 void *tm_alloc_slow(size_t size, struct tm_site site);
 /* For a tier that the program names; align a power of two of at least 16. */
 void *tm_alloc_tier(size_t size, size_t align, enum tm_tier tier, struct tm_site site);
+void *tm_alloc_realloc_slow(void *p, size_t size, struct tm_site site);
 void *tm_alloc_zero_slow(size_t size, struct tm_site site);
 void *tm_alloc_aligned_slow(size_t align, size_t size, struct tm_site site);
 void tm_alloc_free_slow(void *p, struct tm_granule *g);

@@ -103,7 +103,6 @@ static bool is_sure(struct tm_route_decision d)
 		(d.authority == TM_AUTHORITY_LEARNED || d.authority == TM_AUTHORITY_PROFILE));
 }
 
-/* A block of whole pages, of the tier that the caller asks for or the policies choose. */
 static void look_at_heap(struct tm_heap *h)
 {
 	uint64_t before = tm_clock_ns();
@@ -120,6 +119,7 @@ static void look_later(struct tm_heap *h)
 		look_at_heap(h);
 }
 
+/* A block of whole pages, of the tier that the caller asks for or the policies choose. */
 static void *large_take(struct tm_heap *h, const struct request *r)
 {
 	struct tm_route_decision d = {.tier = (uint8_t)r->tier, .authority = TM_AUTHORITY_RULE};
@@ -149,7 +149,7 @@ static void *large_take(struct tm_heap *h, const struct request *r)
 
 		tm_account_count(h, id, size);
 		tm_account_sample(h, id, size, r->site);
-		g->large.account = tm_entry8_make(id, h->epoch, h->index);
+		g->large.account = tm_entry8_make(id, h->birth, h->index);
 		if (tm_account_store.block != NULL)
 			tm_account_store.block(g);
 	}
@@ -408,7 +408,7 @@ static void *resize_large(void *p, struct tm_granule *g, size_t size, struct tm_
 			unsigned id = tm_account_id(held.heap, site);
 
 			tm_account_count(held.heap, id, size);
-			now->large.account = tm_entry8_make(id, held.heap->epoch, held.heap->index);
+			now->large.account = tm_entry8_make(id, held.heap->birth, held.heap->index);
 			if (tm_account_store.block != NULL)
 				tm_account_store.block(now);
 		}
@@ -419,10 +419,8 @@ static void *resize_large(void *p, struct tm_granule *g, size_t size, struct tm_
 	return fresh;
 }
 
-void *tm_alloc_realloc(void *p, size_t size)
+TM_NOINLINE void *tm_alloc_realloc_slow(void *p, size_t size, struct tm_site site)
 {
-	struct tm_site site = TM_SITE_HERE;
-
 	if (p == NULL)
 		return tm_alloc_any(size, site);
 	if (size == 0) {

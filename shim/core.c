@@ -96,8 +96,9 @@ int tm_core_boot(void)
 		return rc;
 	tm_thread_init();
 	tm_ledger_init();
-	/* The aligned forms exist with the account only. */
+	/* The aligned forms exist with the account only; a wrong free is noticed by its entry. */
 	tm_span_keeps_entries = options->ledger != TM_LEDGER_OFF || options->align_bytes > 16 ||
+				options->on_error == TM_ON_ERROR_ABORT ||
 				(options->trace != NULL && options->trace[0] != '\0');
 	configure_purge(options);
 	tm_routing_init();
@@ -115,7 +116,7 @@ void tm_alloc_ops(struct tm_ops *ops)
 		.malloc = tm_alloc_malloc_plain,
 		.free = tm_alloc_free_plain,
 		.calloc = tm_alloc_calloc_plain,
-		.realloc = tm_alloc_realloc,
+		.realloc = tm_alloc_realloc_plain,
 		.memalign = tm_alloc_aligned_plain,
 		.posix_memalign = tm_alloc_posix_memalign_plain,
 		.usable_size = tm_alloc_usable,

@@ -395,12 +395,12 @@ static void write_window(const struct tm_epoch_totals *t, uint64_t now_ms, uint6
 static void set_epoch(struct tm_heap *h, void *arg)
 {
 	(void)arg;
-	__atomic_store_n(&h->epoch, tm_account_epoch, __ATOMIC_RELAXED);
+	__atomic_store_n(&h->birth, tm_account_birth, __ATOMIC_RELAXED);
 }
 
 static void begin_epoch(uint32_t epoch)
 {
-	tm_account_epoch = tm_ledger_epoch8(epoch);
+	tm_account_birth = (uint64_t)tm_ledger_epoch8(epoch) << TM_BIRTH_SHIFT;
 	tm_heap_each(set_epoch, NULL);
 }
 

@@ -36,7 +36,8 @@ struct tm_entry3 {
 } __attribute__((packed));
 _Static_assert(sizeof(struct tm_entry3) == 3, "three bytes per small slot");
 
-/* Medium slots and blocks: id in bits 0..15, epoch 16..23, requested size 24..63. */
+/* Medium slots and blocks: id in bits 0..15, epoch from TM_BIRTH_SHIFT on, requested size 24..63. */
+#define TM_BIRTH_SHIFT 16
 typedef uint64_t tm_entry8;
 
 #define TM_SITE_HERE                                                                               \
@@ -97,9 +98,10 @@ TM_INLINE void tm_account_sample(const struct tm_heap *h, unsigned id, size_t by
 		tm_account_store.sample(h, tm_account_row((uintptr_t)h, id), bytes, site);
 }
 
-TM_INLINE tm_entry8 tm_entry8_make(unsigned id, unsigned epoch, size_t requested)
+/* `birth`: of the heap. */
+TM_INLINE tm_entry8 tm_entry8_make(uint64_t id, uint64_t birth, size_t requested)
 {
-	return (tm_entry8)id | ((tm_entry8)(uint8_t)epoch | (tm_entry8)requested << 8) << 16;
+	return id | birth | (tm_entry8)requested << 24;
 }
 
 /* Requested bytes of a small slot from its class and id. */
@@ -125,16 +127,16 @@ TM_INLINE void tm_account_mark(struct tm_heap *h, unsigned klass, void *entry, s
 			requested = 1;
 		requested = tm_entry3_requested(tm_class_bytes(klass), (unsigned)requested);
 		e->id = (uint16_t)(id | (requested & 15));
-		e->epoch = (uint8_t)h->epoch;
+		e->epoch = h->birth_byte[TM_BIRTH_SHIFT / 8];
 	} else {
-		*(tm_entry8 *)entry = tm_entry8_make(id, h->epoch, requested);
+		*(tm_entry8 *)entry = tm_entry8_make(id, h->birth, requested);
 	}
 	tm_account_count(h, id, requested);
 	tm_account_sample(h, id, requested, site);
 }
 
-/* What new objects get as birth epoch. [atomic] Set by the ledger, with that of every heap. */
-extern TM_HIDDEN uint32_t tm_account_epoch;
+/* The `birth` of heaps. [atomic] Set by the ledger, with that of every heap. */
+extern TM_HIDDEN uint64_t tm_account_birth;
 
 void tm_account_init(void);
 

@@ -151,7 +151,7 @@ struct tm_heap *tm_heap_shared(void)
 	if (heaps.shared == NULL) {
 		heaps.shared = create();
 		if (heaps.shared != NULL) {
-			heaps.shared->epoch = __atomic_load_n(&tm_account_epoch, __ATOMIC_RELAXED);
+			heaps.shared->birth = __atomic_load_n(&tm_account_birth, __ATOMIC_RELAXED);
 			atomic_store_explicit(&heaps.shared->state, TM_HEAP_OWNED,
 					      memory_order_relaxed);
 		}
@@ -173,7 +173,7 @@ struct tm_heap *tm_heap_adopt(uintptr_t *tls_word, int32_t tid, uintptr_t stack_
 		h = create();
 	}
 	if (h != NULL) {
-		h->epoch = __atomic_load_n(&tm_account_epoch, __ATOMIC_RELAXED);
+		h->birth = __atomic_load_n(&tm_account_birth, __ATOMIC_RELAXED);
 		if (h->rows > 1)
 			tm_account_heap_move(h, stack_top);
 		h->stack_top = stack_top;

@@ -69,12 +69,15 @@ struct tm_heap {
 	uintptr_t self;                   /* [const] own address; read as 0 in a raw fork's child */
 	uintptr_t stack_top;              /* [owner] heights are counted from here */
 	uint64_t key_mask;                /* [owner] key slots in use - 1 */
-	uint32_t epoch;                   /* [owner] birth epoch of new objects, one byte */
-	uint32_t key_misses;              /* [owner] since the key table grew */
-	uint32_t rows;                    /* [owner] rows in use, row 0 included */
-	uint32_t span_first;              /* [owner] all spans, by granule reference */
-	uint32_t span_count;              /* [owner] */
-	uint32_t parked_spans;            /* [owner] spans with parked slots */
+	union {                        /* [owner] birth epoch of new objects, as entries have it: */
+		uint64_t birth;        /* bits 16..23, or */
+		uint8_t birth_byte[8]; /* the third byte */
+	};
+	uint32_t key_misses;       /* [owner] since the key table grew */
+	uint32_t rows;             /* [owner] rows in use, row 0 included */
+	uint32_t span_first;       /* [owner] all spans, by granule reference */
+	uint32_t span_count;       /* [owner] */
+	uint32_t parked_spans;     /* [owner] spans with parked slots */
 	uint32_t first_slot_frees; /* [owner] since the last trim: says that spans may be empty */
 	uint32_t current[TM_CLASSES]; /* [owner] the span that is being carved, by reference */
 	struct tm_heap *next;         /* [heaps lock] registry, never unlinked */

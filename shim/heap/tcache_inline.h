@@ -64,9 +64,9 @@ TM_INLINE void *tm_tcache_take(size_t klass, size_t size, enum tm_span_kind form
 			id |= size & 15;
 			/* its low half; an assignment makes gcc keep the number twice */
 			__builtin_memcpy(&entry->id, &id, sizeof(entry->id));
-			entry->epoch = (uint8_t)h->epoch;
+			entry->epoch = h->birth_byte[TM_BIRTH_SHIFT / 8];
 		} else {
-			*(tm_entry8 *)slot->entry = tm_entry8_make((unsigned)id, h->epoch, size);
+			*(tm_entry8 *)slot->entry = tm_entry8_make(id, h->birth, size);
 		}
 	}
 	h->list[klass] = slot->next;
@@ -116,10 +116,22 @@ TM_INLINE bool tm_tcache_in_use(const void *entry)
 	return TM_LIKELY(((const struct tm_entry3 *)entry)->id != TM_ENTRY_FREE);
 }
 
-TM_INLINE void tm_tcache_mark_free(struct tm_slot *slot, void *entry)
+/* Puts a slot of the caller's own heap on its list. `entry`: NULL without the account. */
+TM_INLINE void tm_tcache_push(void *p, const struct tm_granule *g, enum tm_span_kind form,
+			      void *entry)
 {
-	((struct tm_entry3 *)entry)->id |= TM_ENTRY_FREE;
-	slot->entry = entry;
+	uintptr_t word = tm_heap_word;
+	struct tm_heap *h = tm_tcache_enter(word);
+	size_t klass = form == TM_SPAN_SOLO ? TM_SOLO_CLASS : g->klass;
+	struct tm_slot *slot = p;
+
+	if (entry != NULL) {
+		((struct tm_entry3 *)entry)->id |= TM_ENTRY_FREE;
+		slot->entry = entry;
+	}
+	slot->next = h->list[klass];
+	h->list[klass] = slot;
+	tm_tcache_leave(word);
 }
 
 /*
@@ -146,25 +158,19 @@ TM_INLINE bool tm_tcache_is_mine(const struct tm_granule *g, enum tm_span_kind f
 TM_INLINE enum tm_free_result tm_tcache_give(void *p, struct tm_granule *g, enum tm_span_kind form,
 					     enum tm_counting count)
 {
-	uintptr_t word = tm_heap_word;
-	struct tm_slot *slot = p;
 	void *entry = NULL;
 
 	if (count == TM_COUNTED) {
 		if (TM_UNLIKELY(!tm_tcache_entry(p, g, form, &entry) || !tm_tcache_in_use(entry)))
 			return TM_FREE_OTHER;
+		if (entry == NULL)
+			__builtin_unreachable();
 	} else if (form != TM_SPAN_SOLO &&
 		   TM_UNLIKELY(((uint16_t)(uintptr_t)p | (form == TM_SPAN_MEDIUM ? g->index : 0)) ==
 			       0)) {
 		return TM_FREE_OTHER;
 	}
-	tm_tcache_enter(word);
-	size_t klass = form == TM_SPAN_SOLO ? TM_SOLO_CLASS : g->klass;
-	if (count == TM_COUNTED)
-		tm_tcache_mark_free(slot, entry);
-	slot->next = ((struct tm_heap *)word)->list[klass];
-	((struct tm_heap *)word)->list[klass] = slot;
-	tm_tcache_leave(word);
+	tm_tcache_push(p, g, form, entry);
 	return TM_FREE_DONE;
 }
 

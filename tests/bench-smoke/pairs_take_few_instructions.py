@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# needs: valgrind
+"""Instructions of an allocation with its free, by callgrind, against the figures of ARCHITECTURE.md.
+
+Three more are allowed, which another release of the compiler may need. An unoptimised build is not judged.
+"""
+import os
+import re
+import subprocess
+import sys
+
+LOOP = 10  # of `pair` itself
+# kind, bytes, most with the account, most without; None: not promised
+BOUNDS = (("pair", 32, 66, 36), ("pair", 1536, 94, 63), ("pair", 65536, 62, 39), ("calloc", 32, 86, None),
+          ("realloc", 32, 167, None), ("memalign", 256, 94, None), ("remote", 32, 138, 97))
+SLACK = 3
+GRIND = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
+         "--soname-synonyms=somalloc=nouserintercepts"]
+
+
+def collected(words, extra):
+    env = dict(os.environ, LD_PRELOAD=os.environ["TM_LIB"], **extra)
+    done = subprocess.run(GRIND + words, env=env, capture_output=True, text=True, check=False)
+    found = re.search(r"Collected : (\d+)", done.stderr)
+    if done.returncode != 0 or not found:
+        sys.exit("callgrind failed: " + done.stderr)
+    return int(found[1])
+
+
+def pair(kind, size, extra):
+    short, long = (collected(["./pair", str(n), kind, str(size)], extra) for n in (20000, 60000))
+    return (long - short) / 40000 - LOOP
+
+
+def main():
+    subprocess.run(["gcc", "-O2", "-I", os.environ["TM_SRC"] + "/tests/bench", "-o", "pair",
+                    os.environ["TM_SRC"] + "/tests/bench/pair.c", "-lpthread"], check=True)
+    if pair("pair", 32, {}) > 200:
+        print("skipped: the library is not optimised")
+        sys.exit(77)
+    failed = 0
+    for kind, size, on, off in BOUNDS:
+        for most, extra in ((on, {}), (off, {"TIERMALLOC_LEDGER": "off"})):
+            if most is None:
+                continue
+            count = pair(kind, size, extra)
+            print("%-8s %5d B %s: %.0f, at most %d" % (kind, size, "off" if extra else "on ", count, most))
+            failed += count > most + SLACK
+    return failed != 0
+
+
+sys.exit(main())
