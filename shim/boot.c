@@ -20,6 +20,7 @@
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 #include "shim/passive.h"
+#include "shim/python.h"
 #include "shim/trace.h"
 
 enum { COLD, BOOTING, READY };
@@ -273,6 +274,7 @@ static void go_on(void)
 	tm_alloc_ops(&ops);
 	tm_passive_behind(&ops);
 	tm_trace_ops(&ops);
+	tm_python_ops(&ops);
 	tm_root.ops = ops;
 	if (tm_module_cuda() != NULL)
 		tm_module_cuda()->boot();

@@ -8,6 +8,7 @@
 #include "shim/ledger.h"
 #include "shim/modules.h"
 #include "shim/os/mem.h"
+#include "shim/python.h"
 #include "shim/thread.h"
 #include "shim/unwind.h"
 #include "shim/unwind_cfi.h"
@@ -15,6 +16,8 @@
 #define TABLE_BITS 15
 #define TABLE_SLOTS (1u << TABLE_BITS)
 _Static_assert(TABLE_SLOTS >= 2 * TM_LEDGER_STACKS, "probes stay short");
+/* Of a stack's words those that are kept for Python functions. */
+#define PYTHON_DEPTH 24u
 /* So many ways to one key are told apart. */
 #define VARIANTS_MAX 16u
 
@@ -64,19 +67,25 @@ struct capture {
 static struct capture *capture(const struct tm_heap *h, struct tm_site site)
 {
 	struct capture *c = tm_mem_map(sizeof(*c));
+	bool in_python = tm_python_is_site(site.return_address);
+	unsigned depth = in_python ? TM_LEDGER_STACK_DEPTH - PYTHON_DEPTH : TM_LEDGER_STACK_DEPTH;
 	struct tm_unwind_regs regs;
 
 	if (c == NULL) {
 		__atomic_fetch_add(&tm_ledger_header()->stacks_lost, 1, __ATOMIC_RELAXED);
 		return NULL;
 	}
+	uintptr_t return_address = tm_python_return_address(site.return_address);
 	c->walk = (struct tm_unwind_walk){.room = &c->room,
-					  .return_address = site.return_address,
+					  .return_address = return_address,
 					  .frame = site.frame,
 					  .stack_top = h->stack_top,
 					  .seen = tm_modules_seen};
 	tm_unwind_here(&regs);
-	tm_unwind_walk(&c->walk, &regs, c->frames, TM_LEDGER_STACK_DEPTH);
+	tm_unwind_walk(&c->walk, &regs, c->frames, depth);
+	if (in_python)
+		c->walk.count += tm_python_frames(c->frames + c->walk.count,
+						  TM_LEDGER_STACK_DEPTH - c->walk.count);
 	c->hash = (uint32_t)tm_hash_bytes(c->frames, c->walk.count * sizeof(c->frames[0]));
 	return c;
 }
@@ -201,5 +210,6 @@ void tm_callsite_fork_child(void)
 	for (uint32_t i = 0; i < TABLE_SLOTS; i++)
 		if (table[i] != 0)
 			table[i] = 0;
+	tm_python_fork_child();
 	tm_modules_fork_child();
 }

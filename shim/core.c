@@ -20,6 +20,7 @@
 #include "shim/helper.h"
 #include "shim/ledger.h"
 #include "shim/report.h"
+#include "shim/python.h"
 #include "shim/routing.h"
 #include "shim/samples.h"
 #include "shim/thread.h"
@@ -95,6 +96,7 @@ int tm_core_boot(void)
 	if (rc != 0)
 		return rc;
 	tm_thread_init();
+	tm_python_init();
 	tm_ledger_init();
 	/* The aligned forms exist with the account only; a wrong free is noticed by its entry. */
 	tm_span_keeps_entries = options->ledger != TM_LEDGER_OFF || options->align_bytes > 16 ||

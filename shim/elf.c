@@ -120,7 +120,7 @@ static uint32_t find_sysv(const struct tables *t, const char *name)
 	return found;
 }
 
-uintptr_t tm_elf_find(const struct tm_elf_object *object, const char *name)
+static uintptr_t find_sized(const struct tm_elf_object *object, const char *name, size_t *ret_size)
 {
 	struct tables t;
 	uint32_t i = 0;
@@ -131,7 +131,16 @@ uintptr_t tm_elf_find(const struct tm_elf_object *object, const char *name)
 		i = find_gnu(&t, name);
 	else if (t.sysv_hash != NULL)
 		i = find_sysv(&t, name);
-	return i == 0 ? 0 : object->base + t.symbols[i].st_value;
+	if (i == 0)
+		return 0;
+	*ret_size = t.symbols[i].st_size;
+	return object->base + t.symbols[i].st_value;
+}
+
+uintptr_t tm_elf_find(const struct tm_elf_object *object, const char *name)
+{
+	size_t size;
+	return find_sized(object, name, &size);
 }
 
 /* --- by the loader's own list, without a lock -------------------------------------------------- */
@@ -291,6 +300,16 @@ uintptr_t tm_elf_first(const char *name)
 	if (first_map() == NULL)
 		return walk_for((struct walk){.name = name, .rule = FROM_START});
 	return find_from(first_map(), name, &ignored);
+}
+
+size_t tm_elf_first_size(const char *name)
+{
+	struct tm_elf_object object;
+	size_t size = 0;
+	if (first_map() == NULL || find_from(first_map(), name, &object) == 0)
+		return 0;
+	find_sized(&object, name, &size);
+	return size;
 }
 
 bool tm_elf_program(struct tm_elf_object *ret_program)

@@ -39,6 +39,9 @@ uintptr_t tm_elf_next(const char *name);
  */
 uintptr_t tm_elf_first(const char *name);
 
+/* How long that definition is, in bytes; 0: not known. */
+size_t tm_elf_first_size(const char *name);
+
 /*
  * The first definition behind the object that contains `address`, this library included; 0: none,
  * or no object of the program's own namespace contains it. ret_object: who defines it.

@@ -21,6 +21,7 @@
 #include "shim/os/mem.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
+#include "shim/python.h"
 #include "shim/samples.h"
 #include "shim/scan.h"
 #include "shim/sheet.h"
@@ -172,6 +173,7 @@ static void write_header(void)
 		      (ledger.asked_for ? TM_LEDGER_STAYS : 0) |
 		      (o->ledger >= TM_LEDGER_STACK ? TM_LEDGER_HAS_SAMPLES : 0);
 	tm_sheet_begin();
+	tm_python_describe(h);
 	tm_epoch_begin(o->leak_window_ms == TM_OPTION_AUTO ? WINDOW_MS
 							   : (uint32_t)o->leak_window_ms);
 	write_maps();

@@ -38,6 +38,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/modules.h \
 	%reldir%/passive.c \
 	%reldir%/passive.h \
+	%reldir%/python.c \
+	%reldir%/python.h \
 	%reldir%/ledger.c \
 	%reldir%/ledger.h \
 	%reldir%/routing.c \

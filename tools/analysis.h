@@ -75,6 +75,7 @@ const struct tm_doc_frame *tm_analysis_frame(const struct tm_document *doc,
 					     const struct tm_doc_site *site);
 
 bool tm_analysis_is_plumbing(const struct tm_document *doc, const struct tm_doc_frame *frame);
+bool tm_analysis_is_interpreter(const struct tm_document *doc, const struct tm_doc_frame *frame);
 
 /* "grow_cache (infer.cpp:21)", or "libfoo.so+0x1234". */
 void tm_analysis_name_frame(const struct tm_document *doc, const struct tm_doc_frame *frame,

@@ -469,6 +469,7 @@ static void suggest(struct frag *f, uint32_t site)
 	const struct tm_ledger_module *m = tm_ledger_module(l, s->address, l->header.epoch);
 	char id[2 * sizeof(m->build_id) + 1];
 
+	/* Of a Python line the call in C is every line's: none is found, so none is suggested. */
 	if (m == NULL || m->build_id_bytes == 0 || m->build_id_bytes > sizeof(m->build_id))
 		return;
 	for (uint32_t i = 0; i < m->build_id_bytes; i++)

@@ -8,6 +8,63 @@
 #define INLINED_MAX 16u
 #define ID_DIGITS 4u
 
+/* --- stacks of keys --------------------------------------------------------------------------- */
+
+static int by_key(const void *a, const void *b)
+{
+	const struct tm_ledger_stack *x = *(const struct tm_ledger_stack *const *)a;
+	const struct tm_ledger_stack *y = *(const struct tm_ledger_stack *const *)b;
+
+	if (x->site != y->site)
+		return x->site < y->site ? -1 : 1;
+	if (x->height != y->height)
+		return x->height < y->height ? -1 : 1;
+	if (x->samples != y->samples)
+		return x->samples > y->samples ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static void sort_stacks(struct tm_analysis *a)
+{
+	const struct tm_ledger_stack *s = tm_ledger_at(a->ledger, TM_LEDGER_STACKS_AT);
+	uint32_t count = a->ledger->header.stacks;
+
+	a->stacks = tm_document_alloc(a->doc, (count + 1) * sizeof(*a->stacks));
+	for (uint32_t i = 0; i < count; i++, s++) {
+		if (s->site == 0)
+			continue;
+		if (s->frames == 0 || s->frames > TM_LEDGER_STACK_DEPTH ||
+		    (uint64_t)s->frames_at + s->frames > TM_LEDGER_FRAMES) {
+			a->ledger->torn++;
+			continue;
+		}
+		a->stacks[a->stack_count++] = s;
+	}
+	qsort(a->stacks, a->stack_count, sizeof(*a->stacks), by_key);
+}
+
+/* That which most samples of the key have. */
+static const struct tm_ledger_stack *find_stack(const struct tm_analysis *a,
+						const struct tm_ledger_site *site)
+{
+	size_t low = 0, high = a->stack_count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		const struct tm_ledger_stack *s = a->stacks[middle];
+
+		if (s->site < site->address ||
+		    (s->site == site->address && s->height < site->height))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < a->stack_count && a->stacks[low]->site == site->address &&
+	    a->stacks[low]->height == site->height)
+		return a->stacks[low];
+	return NULL;
+}
+
 /* --- ids -------------------------------------------------------------------------------------- */
 
 struct named {
@@ -24,12 +81,34 @@ static uint64_t fold(uint64_t hash, const void *data, size_t bytes)
 	return hash;
 }
 
-/* Of the file's build-id, the offset in it and the height: the same in every run. */
-static uint64_t hash_of(const struct tm_ledger *l, const struct tm_ledger_site *s)
+/* The innermost Python function and its line. */
+static uint64_t fold_python(uint64_t hash, const struct tm_ledger *l,
+			    const struct tm_ledger_stack *s)
 {
-	const struct tm_ledger_module *m = tm_ledger_module(l, s->address, l->header.epoch);
+	const uint64_t *words = tm_ledger_at(l, TM_LEDGER_FRAMES_AT);
+
+	for (uint32_t i = 0; s && i < s->frames; i++) {
+		uint64_t word = words[s->frames_at + i];
+		const struct tm_ledger_python *p = tm_ledger_python(l, word);
+
+		if (p == NULL)
+			continue;
+		word = word >> 32 & 0x3fffffff;
+		hash = fold(hash, &word, sizeof(word));
+		return fold(hash, p + 1, (size_t)p->file_bytes + p->name_bytes);
+	}
+	return hash;
+}
+
+/* Of the file's build-id, the offset in it and the height: the same in every run. */
+static uint64_t hash_of(const struct tm_analysis *a, const struct tm_ledger_site *s)
+{
+	const struct tm_ledger *l = a->ledger;
+	const struct tm_ledger_stack *stack = find_stack(a, s);
+	uint64_t address = tm_ledger_return_address(l, s->address, stack);
+	const struct tm_ledger_module *m = tm_ledger_module(l, address, l->header.epoch);
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-	uint64_t offset = m ? s->address - m->base : s->address;
+	uint64_t offset = m ? address - m->base : address;
 
 	if (m && m->build_id_bytes > 0 && m->build_id_bytes <= sizeof(m->build_id))
 		hash = fold(hash, m->build_id, m->build_id_bytes);
@@ -37,6 +116,8 @@ static uint64_t hash_of(const struct tm_ledger *l, const struct tm_ledger_site *
 		hash = fold(hash, m->path, strnlen(m->path, sizeof(m->path)));
 	hash = fold(hash, &offset, sizeof(offset));
 	hash = fold(hash, &s->height, sizeof(s->height));
+	if (address != s->address)
+		hash = fold_python(hash, l, stack);
 	return hash * UINT64_C(0x9e3779b97f4a7c15); /* its first digits are as good as its last */
 }
 
@@ -62,8 +143,9 @@ void tm_analysis_add_ids(struct tm_analysis *a)
 	size_t n = doc->sites.count, same = 0;
 	struct named *named = tm_document_alloc(doc, (n + 1) * sizeof(*named));
 
+	sort_stacks(a);
 	for (size_t i = 0; i < n; i++)
-		named[i] = (struct named){hash_of(a->ledger, &a->ledger->sites[i]), i};
+		named[i] = (struct named){hash_of(a, &a->ledger->sites[i]), i};
 	qsort(named, n, sizeof(*named), by_hash);
 	for (size_t i = 0; i < n; i++) {
 		unsigned digits = ID_DIGITS - 1;
@@ -176,62 +258,30 @@ static uint32_t add_frames(struct tm_analysis *a, uint64_t address, uint32_t epo
 	return count;
 }
 
+/* A function of Python; its file is a path of the target's. */
+static uint32_t add_python_frame(struct tm_analysis *a, uint64_t word, uint32_t *ret_first)
+{
+	const struct tm_ledger_python *p = tm_ledger_python(a->ledger, word);
+	struct tm_doc_frame *f = tm_document_add(a->doc, TM_DOC_FRAMES);
+
+	*ret_first = (uint32_t)f->id;
+	f->module = TM_DOC_NOWHERE;
+	f->inline_of = TM_DOC_NOWHERE;
+	f->addr = 0;
+	f->lang = TM_DOC_LANG_PY;
+	f->sym = p ? TM_DOC_SYM_DEBUG : TM_DOC_SYM_NONE;
+	f->fn = "(damaged)";
+	if (p == NULL)
+		return 1;
+	const char *text = (const char *)(p + 1);
+	f->file = tm_document_format(a->doc, "%.*s", (int)p->file_bytes, text);
+	f->fn = tm_document_format(a->doc, "%.*s", (int)p->name_bytes, text + p->file_bytes);
+	f->symbol = f->fn;
+	f->line = word >> 32 & 0x3fffffff;
+	return 1;
+}
+
 /* --- stacks ----------------------------------------------------------------------------------- */
-
-static int by_key(const void *a, const void *b)
-{
-	const struct tm_ledger_stack *x = *(const struct tm_ledger_stack *const *)a;
-	const struct tm_ledger_stack *y = *(const struct tm_ledger_stack *const *)b;
-
-	if (x->site != y->site)
-		return x->site < y->site ? -1 : 1;
-	if (x->height != y->height)
-		return x->height < y->height ? -1 : 1;
-	if (x->samples != y->samples)
-		return x->samples > y->samples ? -1 : 1;
-	return x < y ? -1 : x > y;
-}
-
-static void sort_stacks(struct tm_analysis *a)
-{
-	const struct tm_ledger_stack *s = tm_ledger_at(a->ledger, TM_LEDGER_STACKS_AT);
-	uint32_t count = a->ledger->header.stacks;
-
-	a->stacks = tm_document_alloc(a->doc, (count + 1) * sizeof(*a->stacks));
-	for (uint32_t i = 0; i < count; i++, s++) {
-		if (s->site == 0)
-			continue;
-		if (s->frames == 0 || s->frames > TM_LEDGER_STACK_DEPTH ||
-		    (uint64_t)s->frames_at + s->frames > TM_LEDGER_FRAMES) {
-			a->ledger->torn++;
-			continue;
-		}
-		a->stacks[a->stack_count++] = s;
-	}
-	qsort(a->stacks, a->stack_count, sizeof(*a->stacks), by_key);
-}
-
-/* That which most samples of the key have. */
-static const struct tm_ledger_stack *find_stack(const struct tm_analysis *a,
-						const struct tm_ledger_site *site)
-{
-	size_t low = 0, high = a->stack_count;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		const struct tm_ledger_stack *s = a->stacks[middle];
-
-		if (s->site < site->address ||
-		    (s->site == site->address && s->height < site->height))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < a->stack_count && a->stacks[low]->site == site->address &&
-	    a->stacks[low]->height == site->height)
-		return a->stacks[low];
-	return NULL;
-}
 
 double tm_analysis_stack_share(const struct tm_analysis *a, size_t site, uint64_t *ret_samples)
 {
@@ -249,6 +299,47 @@ double tm_analysis_stack_share(const struct tm_analysis *a, size_t site, uint64_
 	return all ? (double)best->samples / (double)all : 1;
 }
 
+/* The innermost of its frames. */
+static uint32_t push_frame(struct tm_analysis *a, struct tm_doc_stack *stack,
+			   struct seen_table *seen, uint64_t word, uint32_t epoch, bool named)
+{
+	bool is_python = word & TM_LEDGER_PYTHON_FRAME;
+	/* Named and nameless forms of one address are two. */
+	struct seen *known = seen_of(a->doc, seen, is_python ? word : word << 1 | named);
+
+	if (known->count == 0)
+		known->count = is_python ? add_python_frame(a, word, &known->first)
+					 : add_frames(a, word, epoch, named, &known->first);
+	for (uint32_t k = 0; k < known->count; k++)
+		tm_document_push_number(a->doc, &stack->frames, known->first + k);
+	return known->first;
+}
+
+/* A frame of the interpreter's loop, in which Python functions run. */
+static bool runs_python(const struct tm_analysis *a, uint64_t address, const struct tm_doc_frame *f)
+{
+	const struct tm_ledger_header *h = &a->ledger->header;
+
+	if (address > h->python_begin && address <= h->python_end)
+		return true;
+	return f->fn && strncmp(f->fn, "_PyEval_EvalFrameDefault", 24) == 0;
+}
+
+/* Those that one call of the loop runs; the number of the next one. */
+static uint32_t push_python(struct tm_analysis *a, struct tm_doc_stack *stack,
+			    struct seen_table *seen, const uint64_t *words, uint32_t next,
+			    uint32_t count)
+{
+	while (next < count) {
+		uint64_t word = words[next++];
+
+		push_frame(a, stack, seen, word & ~TM_LEDGER_PYTHON_ENTRY, 0, true);
+		if (word & TM_LEDGER_PYTHON_ENTRY)
+			break;
+	}
+	return next;
+}
+
 static void add_stack(struct tm_analysis *a, size_t site, struct seen_table *seen)
 {
 	const struct tm_ledger_site *s = &a->ledger->sites[site];
@@ -257,7 +348,7 @@ static void add_stack(struct tm_analysis *a, size_t site, struct seen_table *see
 	uint64_t alone = s->address;
 	uint32_t count = 1, epoch = a->ledger->header.epoch;
 
-	if (s->address == 0)
+	if (s->address == 0 || (captured == NULL && s->address >> 47))
 		return;
 	if (captured) {
 		frames += captured->frames_at;
@@ -269,23 +360,25 @@ static void add_stack(struct tm_analysis *a, size_t site, struct seen_table *see
 	struct tm_doc_stack *stack = tm_document_add(a->doc, TM_DOC_STACKS);
 	a->doc->sites.at[site].stack = (uint32_t)stack->id;
 	stack->truncated = captured == NULL || captured->truncated != 0;
-	for (uint32_t i = 0; i < count; i++) {
-		/* Named and nameless forms of one address are two. */
-		struct seen *known = seen_of(a->doc, seen, frames[i] << 1 | a->wants_symbols[site]);
+	uint32_t native = count;
+	while (native > 0 && frames[native - 1] & TM_LEDGER_PYTHON_FRAME)
+		native--;
+	uint32_t next = native;
+	for (uint32_t i = 0; i < native; i++) {
+		uint32_t added =
+			push_frame(a, stack, seen, frames[i], epoch, a->wants_symbols[site]);
 
-		if (known->count == 0)
-			known->count = add_frames(a, frames[i], epoch, a->wants_symbols[site],
-						  &known->first);
-		for (uint32_t k = 0; k < known->count; k++)
-			tm_document_push_number(a->doc, &stack->frames, known->first + k);
+		if (runs_python(a, frames[i], &a->doc->frames.at[added]))
+			next = push_python(a, stack, seen, frames, next, count);
 	}
+	while (next < count)
+		next = push_python(a, stack, seen, frames, next, count);
 }
 
 void tm_analysis_add_stacks(struct tm_analysis *a)
 {
 	struct seen_table seen = {0};
 
-	sort_stacks(a);
 	for (size_t i = 0; i < a->doc->sites.count; i++)
 		add_stack(a, i, &seen);
 }
@@ -340,17 +433,36 @@ bool tm_analysis_is_plumbing(const struct tm_document *doc, const struct tm_doc_
 	return false;
 }
 
+/* Functions of Python's own: behind them stands a line of the program. */
+bool tm_analysis_is_interpreter(const struct tm_document *doc, const struct tm_doc_frame *f)
+{
+	const char *path = f->module < doc->modules.count ? doc->modules.at[f->module].path : NULL;
+	const char *name = path ? strrchr(path, '/') : NULL;
+
+	return name && (begins(name, "/python3") || begins(name, "/libpython3"));
+}
+
 const struct tm_doc_frame *tm_analysis_frame(const struct tm_document *doc,
 					     const struct tm_doc_site *site)
 {
+	const struct tm_doc_frame *second = NULL;
+
 	if (site->stack >= doc->stacks.count)
 		return NULL;
 	const struct tm_doc_numbers *list = &doc->stacks.at[site->stack].frames;
 
 	for (size_t i = 0; i < list->count; i++) {
-		if (!tm_analysis_is_plumbing(doc, &doc->frames.at[list->at[i]]))
-			return &doc->frames.at[list->at[i]];
+		const struct tm_doc_frame *f = &doc->frames.at[list->at[i]];
+
+		if (tm_analysis_is_plumbing(doc, f))
+			continue;
+		if (!tm_analysis_is_interpreter(doc, f))
+			return f;
+		if (second == NULL)
+			second = f;
 	}
+	if (second)
+		return second;
 	return list->count ? &doc->frames.at[list->at[0]] : NULL;
 }
 

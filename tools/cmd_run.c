@@ -174,8 +174,10 @@ static int prepare_environment(const struct options *options, const char *librar
 		       old);
 	status |= preload ? set("LD_PRELOAD", preload) : TM_EXIT_TROUBLE;
 	free(preload);
-	if (options->python)
+	if (options->python) {
 		status |= set("PYTHONMALLOC", "malloc");
+		status |= set("TIERMALLOC_PYTHON", "on");
+	}
 	if (options->observe)
 		status |= set("TIERMALLOC", "observe");
 	if (options->dir)

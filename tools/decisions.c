@@ -47,17 +47,20 @@ static const char *base_name(const char *path)
 static void name_place(struct tm_decision *d, const struct tm_ledger *ledger,
 		       struct tm_symbols *symbols)
 {
-	const struct tm_ledger_module *m = tm_ledger_module(ledger, d->record->site, 0);
+	uint64_t site = d->record->site;
+	site = tm_ledger_return_address(ledger, site,
+					tm_ledger_stack(ledger, site, d->record->height));
+	const struct tm_ledger_module *m = tm_ledger_module(ledger, site, 0);
 	struct tm_symbols_module module;
 	struct tm_symbol found[8];
 	uint64_t offset;
 	size_t n;
 
-	tm_ledger_name(ledger, d->record->site, d->function, sizeof(d->function));
+	tm_ledger_name(ledger, site, d->function, sizeof(d->function));
 	snprintf(d->place, sizeof(d->place), "%.100s", d->function);
 	if (m == NULL)
 		return;
-	offset = d->record->site - m->base;
+	offset = site - m->base;
 	module = (struct tm_symbols_module){m->path, m->build_id, m->build_id_bytes};
 	if (m->build_id_bytes > 0 && m->build_id_bytes <= sizeof(m->build_id)) {
 		for (uint32_t i = 0; i < m->build_id_bytes; i++)

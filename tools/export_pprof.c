@@ -196,6 +196,12 @@ static void put_mapping(struct profile *p, size_t number, bool named)
 static size_t program_of(const struct tm_document *d)
 {
 	for (size_t i = 0; i < d->modules.count; i++) {
+		const char *id = d->modules.at[i].build_id;
+
+		if (id && d->process.exe_build_id && strcmp(id, d->process.exe_build_id) == 0)
+			return i;
+	}
+	for (size_t i = 0; i < d->modules.count; i++) {
 		const char *path = d->modules.at[i].path;
 		const char *slash = path ? strrchr(path, '/') : NULL;
 
@@ -229,6 +235,17 @@ static void put_mappings(struct profile *p)
 	free(named);
 }
 
+/* Python's "<module>" would go as if it were a template's arguments. */
+static const char *without_angles(struct profile *p, const char *name)
+{
+	char *text = tm_document_alloc(&p->texts, strlen(name) + 1);
+
+	strcpy(text, name);
+	for (char *at = text; *at; at++)
+		*at = *at == '<' ? '[' : *at == '>' ? ']' : *at;
+	return text;
+}
+
 static void put_functions(struct profile *p)
 {
 	const struct tm_document *d = p->doc;
@@ -240,8 +257,9 @@ static void put_functions(struct profile *p)
 		if (f->fn == NULL)
 			continue;
 		put_number(&m, 1, p->function[i]);
-		put_number(&m, 2, string(p, f->fn));
-		put_number(&m, 3, string(p, f->symbol ? f->symbol : f->fn));
+		const char *name = f->lang == TM_DOC_LANG_PY ? without_angles(p, f->fn) : f->fn;
+		put_number(&m, 2, string(p, name));
+		put_number(&m, 3, string(p, f->symbol && name == f->fn ? f->symbol : name));
 		put_number(&m, 4, string(p, f->file));
 		put_message(p, &p->out, PROFILE_FUNCTION, &m);
 	}

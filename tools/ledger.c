@@ -281,6 +281,36 @@ const struct tm_ledger_stack *tm_ledger_stack(const struct tm_ledger *l, uint64_
 	return best;
 }
 
+static bool stands_for_python(const struct tm_ledger *l, uint64_t site)
+{
+	return (l->header.features & TM_LEDGER_HAS_PYTHON) && (site & TM_LEDGER_PYTHON_SITE);
+}
+
+uint64_t tm_ledger_return_address(const struct tm_ledger *l, uint64_t site,
+				  const struct tm_ledger_stack *s)
+{
+	const uint64_t *frames = tm_ledger_at(l, TM_LEDGER_FRAMES_AT);
+
+	if (!stands_for_python(l, site))
+		return site;
+	return s && !(frames[s->frames_at] & TM_LEDGER_PYTHON_FRAME) ? frames[s->frames_at] : 0;
+}
+
+const struct tm_ledger_python *tm_ledger_python(const struct tm_ledger *l, uint64_t word)
+{
+	const struct tm_ledger_python *p;
+	uint64_t at = (uint32_t)word;
+
+	if (!(word & TM_LEDGER_PYTHON_FRAME) || at % 8 != 0 ||
+	    at + sizeof(*p) > TM_LEDGER_PYTHON_BYTES)
+		return NULL;
+	p = tm_ledger_at(l, TM_LEDGER_PYTHON_AT + at);
+	if (p->file_bytes == 0 ||
+	    at + sizeof(*p) + p->file_bytes + p->name_bytes > TM_LEDGER_PYTHON_BYTES)
+		return NULL;
+	return p;
+}
+
 void tm_ledger_name(const struct tm_ledger *l, uint64_t address, char *buf, size_t size)
 {
 	const struct tm_ledger_module *m = tm_ledger_module(l, address, l->header.epoch);

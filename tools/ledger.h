@@ -81,6 +81,16 @@ const struct tm_ledger_module *tm_ledger_module(const struct tm_ledger *ledger, 
 const struct tm_ledger_stack *tm_ledger_stack(const struct tm_ledger *ledger, uint64_t site,
 					      uint32_t height);
 
+/*
+ * The return address of a key: of one with a Python line, that of the call in C, which
+ * its stack tells; 0: not known.
+ */
+uint64_t tm_ledger_return_address(const struct tm_ledger *ledger, uint64_t site,
+				  const struct tm_ledger_stack *stack);
+
+/* A Python function of a stack's word, its texts not ended by NULs; NULL: none is there. */
+const struct tm_ledger_python *tm_ledger_python(const struct tm_ledger *ledger, uint64_t word);
+
 /* "libfoo.so+0x1234" of an address. */
 void tm_ledger_name(const struct tm_ledger *ledger, uint64_t address, char *buf, size_t size);
 

@@ -176,6 +176,7 @@ void tm_text_stack(struct tm_text *t, const struct tm_document *doc, const struc
 	char name[300];
 	unsigned shown = 0;
 	bool inside = false;
+	bool skips = first && !tm_analysis_is_interpreter(doc, first);
 
 	tm_analysis_name_frame(doc, first, name, sizeof(name));
 	tm_text_line(t, TM_TEXT_PLAIN, "   site  %s  %s%s", site->id, name,
@@ -194,7 +195,8 @@ void tm_text_stack(struct tm_text *t, const struct tm_document *doc, const struc
 			continue;
 		if (ends_here(f) || shown == lines)
 			break;
-		if (tm_analysis_is_plumbing(doc, f))
+		if (tm_analysis_is_plumbing(doc, f) ||
+		    (skips && tm_analysis_is_interpreter(doc, f)))
 			continue;
 		tm_analysis_name_frame(doc, f, name, sizeof(name));
 		tm_text_line(t, TM_TEXT_DIM, "         <- %s%s", name,

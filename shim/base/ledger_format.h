@@ -57,6 +57,8 @@
 #define TM_LEDGER_GPU_AT ((uint64_t)896 << 10)
 #define TM_LEDGER_MODULES_AT ((uint64_t)1 << 20)
 #define TM_LEDGER_STACKS_AT ((uint64_t)2 << 20)
+#define TM_LEDGER_PYTHON_AT ((uint64_t)5 << 19)
+#define TM_LEDGER_PYTHON_BYTES ((uint64_t)1 << 19)
 #define TM_LEDGER_SAMPLES_AT ((uint64_t)3 << 20)
 #define TM_LEDGER_DECISIONS_AT ((uint64_t)4 << 20)
 #define TM_LEDGER_SHEETS_AT ((uint64_t)5 << 20) /* two struct tm_ledger_sheet, by turns */
@@ -93,6 +95,7 @@ enum tm_ledger_verdict {
 #define TM_LEDGER_HAS_TIERS 16u  /* granules carry tiers */
 #define TM_LEDGER_HAS_SIZES 32u
 #define TM_LEDGER_STAYS 64u /* the file is kept after a clean exit */
+#define TM_LEDGER_HAS_PYTHON 128u
 
 /* header.control: asked for by the command, answered by the process. */
 enum tm_ledger_control {
@@ -138,9 +141,9 @@ struct tm_ledger_header {
 	uint32_t decisions;
 	uint32_t cohort_sites;
 	uint32_t gpu_rows;
-	uint32_t unused;
-	uint64_t samples[3]; /* ever written into the rings of seconds, minutes, hours */
-	uint64_t events;     /* ever written */
+	uint32_t python_bytes; /* of the area in use */
+	uint64_t samples[3];   /* ever written into the rings of seconds, minutes, hours */
+	uint64_t events;       /* ever written */
 	/* What did not fit, each [atomic]. */
 	uint64_t modules_lost;
 	uint64_t stacks_lost;
@@ -174,6 +177,8 @@ struct tm_ledger_header {
 	/* Since version 3. The program's marks since the ledger began, as of the last sample. */
 	uint64_t sessions, sessions_ended, tokens;
 	uint64_t sheets; /* [atomic] ever written: the last is (n - 1) % 2 */
+	/* Of a Python: its _PyEval_EvalFrameDefault, 0: not known. */
+	uint64_t python_begin, python_end;
 };
 _Static_assert(sizeof(struct tm_ledger_header) <= 4096, "one page");
 
@@ -275,6 +280,23 @@ struct tm_ledger_stack {
 	uint32_t thread;   /* tid that was captured */
 };
 _Static_assert(sizeof(struct tm_ledger_stack) == 32, "layout");
+
+/*
+ * With TM_LEDGER_HAS_PYTHON a site with bit 47 stands for a C call and a Python line: its real return
+ * address is frame 0 of its stack. Behind a stack's return addresses come the Python functions that
+ * ran, innermost first, as words: where the function is described, the line, and whether it is the
+ * outermost of those that one call of the interpreter's loop ran.
+ */
+#define TM_LEDGER_PYTHON_SITE (UINT64_C(1) << 47)
+#define TM_LEDGER_PYTHON_FRAME (UINT64_C(1) << 63)
+#define TM_LEDGER_PYTHON_ENTRY (UINT64_C(1) << 62) /* bits 32 to 61: line; 0 to 31: offset */
+
+/* A function: its file and qualified name follow, UTF-8 without NULs. Multiples of 8 bytes. */
+struct tm_ledger_python {
+	uint32_t line; /* it begins at */
+	uint16_t file_bytes, name_bytes;
+};
+_Static_assert(sizeof(struct tm_ledger_python) == 8, "layout");
 
 struct tm_ledger_pool {
 	uint64_t slot_bytes; /* 0: not written */

@@ -35,6 +35,7 @@ enum tm_report { TM_REPORT_NONE, TM_REPORT_EXIT, TM_REPORT_LEAK, TM_REPORT_FRAG,
 enum tm_cuda { TM_CUDA_OFF, TM_CUDA_OBSERVE, TM_CUDA_POOL };
 enum tm_cuda_pool { TM_CUDA_POOL_AUTO, TM_CUDA_POOL_CACHE, TM_CUDA_POOL_SLAB, TM_CUDA_POOL_VMM };
 enum tm_cuda_free_sync { TM_CUDA_FREE_STRICT, TM_CUDA_FREE_EVENT };
+enum tm_python { TM_PYTHON_OFF, TM_PYTHON_ON };
 enum tm_thread { TM_THREAD_AUTO, TM_THREAD_NEVER };
 enum tm_deepbind { TM_DEEPBIND_DROP, TM_DEEPBIND_KEEP, TM_DEEPBIND_GLOBS };
 
@@ -76,6 +77,7 @@ struct tm_options {
 	int32_t fill_free;
 	uint32_t align_bytes;
 	uint32_t ledger;
+	uint32_t python;
 	uint32_t report;
 	uint32_t cuda;
 	uint32_t cuda_pool;

@@ -21,12 +21,14 @@ INNOCENTS = ["diurnal", "warm-up", "lru", "sessions", "ramp", "once", "doubling"
 SECONDS, INNOCENT_SECONDS = 60, 8
 SEEDS = range(12) if os.environ.get("TM_LONG") else range(1)
 
-LIST = """
-import time
+LIST = """import time
 queue = []
-while True:
-    queue.append(bytes(700))
+def request(text):
+    queue.append(bytes(700))  # leaks: list
     body = bytes(100000)
+    return [body, text]
+while True:
+    request("x")
     time.sleep(.0015)
 """
 EXTENSION = r"""
@@ -47,7 +49,7 @@ USES_EXTENSION = "import leaky, time\nwhile True:\n    leaky.request()\n    x = 
 
 def line_of(kind, source):
     for number, text in enumerate(open(source, encoding="utf-8"), 1):
-        if "leaks: %s */" % kind in text:
+        if "leaks: %s */" % kind in text or text.endswith("# leaks: %s\n" % kind):
             return os.path.basename(source), number
     raise SystemExit("no line marked 'leaks: %s'" % kind)
 
@@ -103,7 +105,10 @@ class Run:
 
 def python_runs():
     """Python's own, or why not."""
-    yield Run("list", [sys.executable, "-c", LIST], None, [TOOL, "run", "--python", "--"])
+    with open("undrained.py", "w", encoding="utf-8") as f:
+        f.write(LIST)
+    where = line_of("list", "undrained.py") if (3, 11) <= sys.version_info < (3, 14) else None
+    yield Run("list", [sys.executable, "undrained.py"], where, [TOOL, "run", "--python", "--"])
     include = sysconfig.get_paths()["include"]
     if not os.path.exists(include + "/Python.h") or not shutil.which("cc"):
         print("the Python extension is left out: no Python.h")
