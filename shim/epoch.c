@@ -12,6 +12,7 @@
 #include "shim/modules.h"
 #include "shim/os/clock.h"
 #include "shim/os/mem.h"
+#include "shim/sizes.h"
 
 #define OLD_WINDOWS 8u
 /* From this age on, in windows, an object's birth is no longer told apart. */
@@ -27,6 +28,8 @@ struct site {
 	uint64_t key; /* site | height << 48; 0: rows without one */
 	uint64_t live_bytes;
 	uint64_t objects; /* ever allocated */
+	uint64_t bytes;   /* of these */
+	uint64_t size;    /* of those that live; 0: none, or of several sizes */
 	uint32_t live;
 	uint32_t old;
 	uint32_t cohort[TM_LEDGER_COHORTS];
@@ -121,6 +124,7 @@ static void map_rows(struct tm_heap *h, void *arg)
 			site_index(c->scratch, (uint64_t)row->site | (uint64_t)row->height << 48);
 		c->scratch->row_site[h->index][n] = at;
 		c->scratch->site[at].objects += objects;
+		c->scratch->site[at].bytes += __atomic_load_n(&row->bytes, __ATOMIC_RELAXED);
 	}
 }
 
@@ -140,6 +144,7 @@ static void count(struct census *c, uint32_t heap, unsigned row, unsigned epoch8
 	if (heap >= c->heaps)
 		return;
 	s = &c->scratch->site[c->scratch->row_site[heap][row]];
+	s->size = s->live == 0 || s->size == bytes ? bytes : 0;
 	s->live++;
 	s->live_bytes += bytes;
 	s->old += age >= OLD_WINDOWS;
@@ -186,6 +191,8 @@ static void count_span(struct census *c, const struct tm_granule *head, unsigned
 		uint64_t size = small ? tm_entry3_requested(shape->slot_bytes, id) : entry >> 24;
 		objects++;
 		bytes += size;
+		if (!small)
+			tm_sizes_census_slot(size, tier);
 		if (c->scratch == NULL)
 			continue;
 		count(c, heap, id >> 4, epoch8, size);
@@ -224,6 +231,7 @@ static void walk(struct census *c)
 	size_t granules = tm_zone.len >> TM_GRANULE_SHIFT;
 
 	tm_heap_each(map_rows, c);
+	tm_sizes_census_begin();
 	for (size_t i = 0; i < granules;) {
 		struct tm_granule *g = &tm_zone.granules[i];
 		uintptr_t owner = tm_granule_owner(g);
@@ -236,6 +244,14 @@ static void walk(struct census *c)
 			count_span(c, g, tier_of(g));
 		i++;
 	}
+	/* Sites that ask for one size: all they ever had are of it, if their bytes say so too. */
+	for (uint32_t i = 1; c->scratch != NULL && i <= c->scratch->sites; i++) {
+		const struct site *site = &c->scratch->site[i];
+
+		if (site->size != 0 && site->bytes == site->size * site->objects)
+			tm_sizes_census_site(site->size, site->objects);
+	}
+	tm_sizes_census_end();
 }
 
 void tm_epoch_totals(struct tm_epoch_totals *ret)
@@ -427,6 +443,32 @@ void tm_epoch_begin(uint32_t window_ms)
 	begin_epoch(1);
 }
 
+/* With scratch, which the caller gives back. Its bytes; 0: no memory. */
+static size_t walk_sites(struct census *c)
+{
+	size_t bytes = (sizeof(struct scratch) + c->heaps * sizeof(c->scratch->row_site[0]) +
+			TM_PAGE_BYTES - 1) &
+		       ~(TM_PAGE_BYTES - 1);
+
+	c->scratch = tm_mem_map(bytes);
+	if (c->scratch == NULL)
+		return 0;
+	read_ages(c);
+	walk(c);
+	return bytes;
+}
+
+void tm_epoch_sizes(void)
+{
+	struct tm_epoch_totals totals = {{0}, {0}, {0}, 0};
+	struct census c = {
+		.totals = &totals, .epoch = tm_ledger_header()->epoch, .heaps = tm_heap_count()};
+	size_t bytes = walk_sites(&c);
+
+	if (bytes != 0)
+		tm_mem_unmap_raw(c.scratch, bytes);
+}
+
 void tm_epoch_tick(uint64_t now_ms, uint64_t rss_bytes)
 {
 	struct tm_ledger_header *header = tm_ledger_header();
@@ -439,15 +481,10 @@ void tm_epoch_tick(uint64_t now_ms, uint64_t rss_bytes)
 		wanted = scan_ms * SCAN_SHARE;
 	if (now_ms - header->epoch_begun_ms < wanted)
 		return;
-	size_t bytes = (sizeof(struct scratch) + c.heaps * sizeof(c.scratch->row_site[0]) +
-			TM_PAGE_BYTES - 1) &
-		       ~(TM_PAGE_BYTES - 1);
-	c.scratch = tm_mem_map(bytes);
-	if (c.scratch == NULL)
-		return;
 	uint64_t before = tm_clock_ns();
-	read_ages(&c);
-	walk(&c);
+	size_t bytes = walk_sites(&c);
+	if (bytes == 0)
+		return;
 	add_records(c.scratch, header->epoch);
 	tm_modules_sweep();
 	write_window(&totals, now_ms, rss_bytes, c.scratch->sites);

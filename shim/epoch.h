@@ -31,6 +31,9 @@ uint64_t tm_epoch_marked(enum tm_epoch_mark mark);
 /* What lives now. */
 void tm_epoch_totals(struct tm_epoch_totals *ret_totals);
 
+/* What is certain of sizes, by sites (sizes.h). */
+void tm_epoch_sizes(void);
+
 /* A ledger begins: objects from here on are of its first window. */
 void tm_epoch_begin(uint32_t window_ms);
 

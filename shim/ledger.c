@@ -8,6 +8,7 @@
 #include "shim/base/parse.h"
 #include "shim/boot.h"
 #include "shim/callsite.h"
+#include "shim/deep.h"
 #include "shim/epoch.h"
 #include "shim/heap/account.h"
 #include "shim/heap/extent.h"
@@ -174,6 +175,7 @@ static void write_header(void)
 		      (o->ledger >= TM_LEDGER_STACK ? TM_LEDGER_HAS_SAMPLES : 0);
 	tm_sheet_begin();
 	tm_python_describe(h);
+	tm_deep_begin();
 	tm_epoch_begin(o->leak_window_ms == TM_OPTION_AUTO ? WINDOW_MS
 							   : (uint32_t)o->leak_window_ms);
 	write_maps();
@@ -313,6 +315,7 @@ void tm_ledger_init(void)
 	tm_modules_init();
 	tm_samples_init();
 	tm_sizes_init();
+	tm_deep_init();
 	if (tm_root.secure || !is_target())
 		return;
 	ledger.sides_at = tm_ledger_sides_begin();
@@ -367,6 +370,7 @@ static void leave_parents_file(void)
 	tm_callsite_fork_child();
 	tm_scan_fork_child();
 	tm_sizes_fork_child();
+	tm_deep_fork_child();
 	ledger.forked = true;
 }
 

@@ -17,6 +17,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/cxx.h \
 	%reldir%/decisions.c \
 	%reldir%/decisions.h \
+	%reldir%/deep.c \
+	%reldir%/deep.h \
 	%reldir%/dl.c \
 	%reldir%/dl.h \
 	%reldir%/early.c \

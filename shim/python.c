@@ -198,6 +198,11 @@ static struct tm_site with_line(struct tm_site site, size_t bytes)
 	return site;
 }
 
+struct tm_site tm_python_site(struct tm_site site, size_t bytes)
+{
+	return python.layout != NULL ? with_line(site, bytes) : site;
+}
+
 /* --- functions in the ledger ------------------------------------------------------------------ */
 
 static unsigned put_utf8(char *out, uint32_t c)
@@ -457,7 +462,7 @@ void tm_python_init(void)
 
 void tm_python_ops(struct tm_ops *ops)
 {
-	/* A larger alignment, or a trace, has functions of its own. */
+	/* A larger alignment, a trace, births have functions of their own. */
 	if (python.layout == NULL || ops->malloc != tm_alloc_malloc)
 		return;
 	ops->malloc = python_malloc;

@@ -16,6 +16,7 @@
 #define TM_PYTHON_H
 
 #include "shim/base/attrs.h"
+#include "shim/heap/store.h"
 
 struct tm_ops;
 
@@ -24,6 +25,9 @@ void tm_python_init(void);
 
 /* At boot: takes the place of malloc, calloc, realloc if wanted and the program is a Python. */
 void tm_python_ops(struct tm_ops *ops);
+
+/* The site with its line, where that is wanted and there is one; for others that take malloc's place. */
+struct tm_site tm_python_site(struct tm_site site, size_t bytes);
 
 /* The return address that a site stands for. */
 uintptr_t tm_python_return_address(uintptr_t site);

@@ -226,7 +226,10 @@ static void answer(struct tm_ledger_header *header, uint64_t now_ms)
 		if (rc != 0)
 			say_done(header, seq, rc);
 		break;
-	default: (void)sample(now_ms); say_done(header, seq, 0);
+	default:
+		(void)sample(now_ms);
+		tm_epoch_sizes();
+		say_done(header, seq, 0);
 	}
 }
 
@@ -301,8 +304,10 @@ void tm_samples_now(void)
 		return;
 	uint64_t now_ms = tm_clock_ms();
 	__atomic_store_n(&tm_ledger_header()->heartbeat_ms, now_ms, __ATOMIC_RELAXED);
-	if (tm_ledger_is_asked_for())
+	if (tm_ledger_is_asked_for()) {
 		tm_sheet_write(now_ms);
+		tm_epoch_sizes();
+	}
 	(void)sample(now_ms);
 	tm_decisions_write();
 	tm_lock_release(&lock);

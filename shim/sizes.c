@@ -3,6 +3,8 @@
 
 #include "shim/base/hash.h"
 #include "shim/base/ledger_format.h"
+#include "shim/deep.h"
+#include "shim/heap/size_class.h"
 #include "shim/ledger.h"
 #include "shim/os/lock.h"
 
@@ -81,6 +83,77 @@ void tm_sizes_remove(uint64_t size)
 	s = find(size, &at);
 	if (s != NULL)
 		__atomic_fetch_sub(&s->live, 1, __ATOMIC_RELAXED);
+}
+
+/* --- slots ------------------------------------------------------------------------------------ */
+
+/* [lock of samples.c] by record */
+static struct {
+	uint32_t live;
+	uint64_t ever;
+} census[TM_LEDGER_SIZES];
+static bool counting;
+
+void tm_sizes_census_begin(void)
+{
+	counting = tm_ledger_header() != NULL && !tm_deep_is_wanted();
+	if (counting)
+		__builtin_memset(census, 0, count * sizeof(census[0]));
+}
+
+static struct tm_ledger_size *record_of(uint64_t size, size_t *ret_index)
+{
+	struct tm_ledger_size *s;
+	size_t at;
+
+	s = find(size, &at);
+	if (s == NULL)
+		s = make(size);
+	if (s == NULL)
+		return NULL;
+	*ret_index = (size_t)(s - record_at(0));
+	return s;
+}
+
+void tm_sizes_census_slot(uint64_t size, unsigned tier)
+{
+	struct tm_ledger_size *s;
+	size_t index;
+
+	if (!counting || size < TM_SIZES_FROM || (s = record_of(size, &index)) == NULL)
+		return;
+	s->tier = tier;
+	s->flags = TM_LEDGER_SIZE_SEEN;
+	census[index].live++;
+}
+
+void tm_sizes_census_site(uint64_t size, uint64_t objects)
+{
+	struct tm_ledger_size *s;
+	size_t index;
+
+	if (!counting || size < TM_SIZES_FROM || size > TM_SLOT_MAX ||
+	    (s = record_of(size, &index)) == NULL)
+		return;
+	s->flags = TM_LEDGER_SIZE_SEEN;
+	census[index].ever += objects;
+}
+
+void tm_sizes_census_end(void)
+{
+	for (uint32_t i = 0; counting && i < count; i++) {
+		struct tm_ledger_size *s = record_at(i);
+
+		if (s == NULL || (s->flags & TM_LEDGER_SIZE_SEEN) == 0)
+			continue;
+		s->live = census[i].live;
+		if (s->peak < s->live)
+			s->peak = s->live;
+		if (s->count < census[i].ever)
+			s->count = census[i].ever;
+		if (s->count < s->peak)
+			s->count = s->peak;
+	}
 }
 
 void tm_sizes_init(void)

@@ -10,6 +10,8 @@
 #include "shim/base/bits.h"
 #include "shim/base/trace_format.h"
 #include "shim/boot.h"
+#include "shim/cxx.h"
+#include "shim/deep.h"
 #include "shim/heap/account.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
@@ -17,6 +19,7 @@
 #include "shim/os/msg.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
+#include "shim/python.h"
 #include "shim/report.h"
 
 #define NOTES 1024u
@@ -32,6 +35,8 @@ static struct {
 
 /* Noting, or inside a function that notes. */
 static TM_TLS bool busy;
+/* A realloc that moves a block frees the old one through the ops: it tells of both itself. */
+static TM_TLS bool reallocating;
 
 /* --- the file --------------------------------------------------------------------------------- */
 
@@ -158,53 +163,87 @@ static void end(void)
 	busy = false;
 }
 
+/* deep.h hears of what is given out and what is taken back, too. */
 static void *noted(uint8_t op, void *p, size_t size, size_t align, struct tm_site site)
 {
-	if (p != NULL && begin()) {
+	if (p == NULL)
+		return p;
+	if (tm_deep_is_wanted())
+		tm_deep_born(p);
+	if (begin()) {
 		note(&(struct call){op, p, NULL, size, align}, site);
 		end();
 	}
 	return p;
 }
 
+/* A trace has return addresses; the account alone may have lines. */
+static struct tm_site line_of(struct tm_site site, size_t size)
+{
+	return atomic_load_explicit(&trace.on, memory_order_relaxed) ? site
+								     : tm_python_site(site, size);
+}
+
 static void *trace_malloc(size_t size)
 {
-	struct tm_site site = TM_SITE_HERE;
+	struct tm_site site = line_of(TM_SITE_HERE, size);
 
 	return noted(TM_TRACE_RECORD_MALLOC, tm_alloc_any(size, site), size, 0, site);
 }
 
 static void *trace_calloc(size_t n, size_t size)
 {
-	struct tm_site site = TM_SITE_HERE;
+	size_t bytes;
 
-	return noted(TM_TRACE_RECORD_CALLOC, tm_alloc_calloc(n, size), n * size, 0, site);
+	if (__builtin_mul_overflow(n, size, &bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	struct tm_site site = line_of(TM_SITE_HERE, bytes);
+	return noted(TM_TRACE_RECORD_CALLOC, tm_alloc_zero_slow(bytes, site), bytes, 0, site);
 }
 
 static void *trace_memalign(size_t align, size_t size)
 {
 	struct tm_site site = TM_SITE_HERE;
 
-	return noted(TM_TRACE_RECORD_ALIGNED, tm_alloc_aligned(align, size), size, align, site);
+	return noted(TM_TRACE_RECORD_ALIGNED, tm_alloc_aligned_slow(align, size, site), size, align,
+		     site);
 }
 
 static int trace_posix_memalign(void **ret_p, size_t align, size_t size)
 {
 	struct tm_site site = TM_SITE_HERE;
-	int rc = tm_alloc_posix_memalign(ret_p, align, size);
+	int saved = errno;
+	void *p;
 
-	if (rc == 0)
-		noted(TM_TRACE_RECORD_ALIGNED, *ret_p, size, align, site);
-	return rc;
+	if (align < sizeof(void *) || (align & (align - 1)) != 0)
+		return EINVAL;
+	p = noted(TM_TRACE_RECORD_ALIGNED, tm_alloc_aligned_slow(align, size, site), size, align,
+		  site);
+	errno = saved;
+	if (p == NULL)
+		return ENOMEM;
+	*ret_p = p;
+	return 0;
 }
 
 /* The old block's address may be somebody else's as soon as realloc has given it back. */
 static void *trace_realloc(void *p, size_t size)
 {
-	struct tm_site site = TM_SITE_HERE;
-	bool mine = begin();
-	void *fresh = tm_alloc_realloc(p, size);
+	struct tm_site site = line_of(TM_SITE_HERE, size);
+	struct tm_deep_life old = {.birth = NULL};
+	bool mine = begin(), deep = tm_deep_is_wanted() && p != NULL && size != 0;
 
+	if (deep)
+		old = tm_deep_look(p);
+	reallocating = deep;
+	void *fresh = tm_alloc_realloc_slow(p, size, site);
+	reallocating = false;
+	if (fresh != NULL)
+		tm_deep_died(&old);
+	if (fresh != NULL && tm_deep_is_wanted())
+		tm_deep_born(fresh);
 	if (!mine)
 		return fresh;
 	if (fresh != NULL)
@@ -218,7 +257,16 @@ static void *trace_realloc(void *p, size_t size)
 /* Noted first: afterwards the address may be somebody else's. */
 static void before_free(uint8_t op, void *p, struct tm_site site)
 {
-	if (p != NULL && begin()) {
+	if (p == NULL)
+		return;
+	if (tm_deep_is_wanted()) {
+		struct tm_deep_life life = tm_deep_look(p);
+
+		tm_deep_forget(&life);
+		if (!reallocating)
+			tm_deep_died(&life);
+	}
+	if (begin()) {
 		note(&(struct call){op, p, NULL, 0, 0}, site);
 		end();
 	}
@@ -242,36 +290,38 @@ static void trace_delete_sized(void *p, size_t size)
 	tm_alloc_free_sized(p, size);
 }
 
+/* Without memory the program's handler is asked, which may throw. */
 static void *trace_new(size_t size)
 {
 	struct tm_site site = TM_SITE_HERE;
 	void *p = tm_alloc_any(size, site);
 
-	/* Without memory the program's handler is asked, which may throw. */
-	return p ? noted(TM_TRACE_RECORD_NEW, p, size, 0, site) : tm_alloc_new(size);
+	return noted(TM_TRACE_RECORD_NEW, p ? p : tm_cxx_new_failed(size, 16), size, 0, site);
 }
 
 static void *trace_new_aligned(size_t size, size_t align)
 {
 	struct tm_site site = TM_SITE_HERE;
-	void *p = tm_alloc_aligned(align, size);
+	void *p = tm_alloc_aligned_slow(align, size, site);
 
-	return p ? noted(TM_TRACE_RECORD_NEW, p, size, align, site)
-		 : tm_alloc_new_aligned(size, align);
+	return noted(TM_TRACE_RECORD_NEW, p ? p : tm_cxx_new_failed(size, align), size, align,
+		     site);
 }
 
 static void *trace_new_nothrow(size_t size)
 {
 	struct tm_site site = TM_SITE_HERE;
+	void *p = tm_alloc_any(size, site);
 
-	return noted(TM_TRACE_RECORD_NEW, tm_alloc_new_nothrow(size), size, 0, site);
+	return noted(TM_TRACE_RECORD_NEW, p ? p : tm_cxx_nothrow_failed(size, 16), size, 0, site);
 }
 
 static void *trace_new_aligned_nothrow(size_t size, size_t align)
 {
 	struct tm_site site = TM_SITE_HERE;
+	void *p = tm_alloc_aligned_slow(align, size, site);
 
-	return noted(TM_TRACE_RECORD_NEW, tm_alloc_new_aligned_nothrow(size, align), size, align,
+	return noted(TM_TRACE_RECORD_NEW, p ? p : tm_cxx_nothrow_failed(size, align), size, align,
 		     site);
 }
 
@@ -292,19 +342,24 @@ static bool make_file(const char *pattern)
 	return written;
 }
 
-void tm_trace_ops(struct tm_ops *ops)
+static bool begin_trace(void)
 {
 	const char *pattern = tm_root.options.trace;
 
-	tm_lock_register(&trace.lock);
 	if (pattern == NULL || pattern[0] == '\0')
-		return;
+		return false;
 	trace.notes = tm_mem_map(NOTES * sizeof(*trace.notes));
 	if (trace.notes == NULL || !make_file(pattern)) {
 		tm_msg(TM_MSG_WARN, "TIERMALLOC_TRACE='%s' cannot be written, nothing is recorded",
 		       pattern);
-		return;
+		return false;
 	}
+	atomic_store_explicit(&trace.on, true, memory_order_relaxed);
+	return true;
+}
+
+static void wrap(struct tm_ops *ops)
+{
 	ops->malloc = trace_malloc;
 	ops->free = trace_free;
 	ops->calloc = trace_calloc;
@@ -317,12 +372,21 @@ void tm_trace_ops(struct tm_ops *ops)
 	ops->op_new_aligned_nothrow = trace_new_aligned_nothrow;
 	ops->op_delete = trace_delete;
 	ops->op_delete_sized = trace_delete_sized;
-	atomic_store_explicit(&trace.on, true, memory_order_relaxed);
+}
+
+void tm_trace_ops(struct tm_ops *ops)
+{
+	tm_lock_register(&trace.lock);
+	if (begin_trace() || tm_deep_is_wanted())
+		wrap(ops);
 }
 
 void tm_trace_step(void)
 {
-	noted(TM_TRACE_RECORD_MARK, (void *)(uintptr_t)1, 0, 0, TM_SITE_HERE);
+	if (!begin())
+		return;
+	note(&(struct call){TM_TRACE_RECORD_MARK, (void *)(uintptr_t)1, NULL, 0, 0}, TM_SITE_HERE);
+	end();
 }
 
 void tm_trace_end(void)

@@ -258,6 +258,8 @@ static void add_blind_spots(struct tm_analysis *a)
 	blind(a, a->ledger->torn, "damaged records");
 	blind(a, h->modules_lost, "modules that did not fit");
 	blind(a, h->stacks_lost, "stacks that did not fit");
+	blind(a, h->births_lost, "objects whose birth was not kept");
+	blind(a, h->lives_lost, "lives of sites that did not fit");
 	blind(a, h->sizes_lost, "blocks of sizes that did not fit");
 	blind(a, h->decisions_lost, "tier decisions that did not fit");
 	blind(a, nameless_modules(a), "sites shown without a function (no .symtab, no debug file)");

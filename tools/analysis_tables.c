@@ -36,6 +36,15 @@ static void add_sizes(struct tm_analysis *a)
 	}
 	qsort(used, n, sizeof(*used), by_count);
 	for (size_t i = 0; i < n && i < SIZES_SHOWN; i++) {
+		if ((used[i]->flags & TM_LEDGER_SIZE_SEEN) == 0)
+			continue;
+		tm_document_push_text(
+			a->doc, &a->doc->blind_spots,
+			"sizes of 4 to 64 KiB: so many at least, at once of each second "
+			"(exact with TIERMALLOC_LEDGER=deep)");
+		break;
+	}
+	for (size_t i = 0; i < n && i < SIZES_SHOWN; i++) {
 		struct tm_doc_size *row = tm_document_add(a->doc, TM_DOC_SIZES);
 
 		row->size = used[i]->size;
@@ -291,8 +300,30 @@ static void add_decisions(struct tm_analysis *a)
 	}
 }
 
+/* Exact lifetimes of sites, where the process kept them. */
+static void add_lives(struct tm_analysis *a)
+{
+	const struct tm_ledger_lives *l = tm_ledger_at(a->ledger, TM_LEDGER_LIVES_AT);
+
+	for (uint32_t i = 0; i < a->ledger->header.lives; i++, l++) {
+		const struct tm_analysis_key *key = tm_analysis_key(a, l->site, l->height);
+		unsigned used = TM_ARRAY_LEN(l->by_s);
+
+		if (l->site == 0 || key->address != l->site || key->height != l->height)
+			continue;
+		struct tm_doc_site *s = &a->doc->sites.at[key->site];
+		if (s->life_hist_log2s.count)
+			continue;
+		while (used > 0 && l->by_s[used - 1] == 0)
+			used--;
+		for (unsigned k = 0; k < used; k++)
+			tm_document_push_number(a->doc, &s->life_hist_log2s, l->by_s[k]);
+	}
+}
+
 void tm_analysis_add_tables(struct tm_analysis *a)
 {
+	add_lives(a);
 	add_sizes(a);
 	add_pools(a);
 	add_timeline(a);

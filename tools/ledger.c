@@ -46,6 +46,7 @@ static int check_header(const struct tm_ledger *l)
 		{"decisions", h->decisions, TM_LEDGER_DECISIONS},
 		{"cohort_sites", h->cohort_sites, TM_LEDGER_COHORT_SITES},
 		{"gpu_rows", h->gpu_rows, TM_LEDGER_GPU_ROWS},
+		{"lives", h->lives, TM_LEDGER_LIVES},
 		{"window_ms", h->window_ms, UINT32_C(86400000)},
 		{"zone_base", h->zone_base, UINT64_C(1) << 57},
 	};
@@ -172,6 +173,7 @@ int tm_ledger_open_since(struct tm_ledger *l, const char *path, uint64_t since_m
 		memset(&l->counters, 0, sizeof(l->counters));
 		l->torn++;
 	}
+	l->now_ms = tm_ledger_now_ms(l);
 	if (tm_ledger_count_sites(l) == 0)
 		return 0;
 	tm_say("no memory for the sites of '%s'", path);

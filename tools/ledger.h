@@ -47,6 +47,7 @@ struct tm_ledger {
 	uint64_t read_ns;   /* Unix time of the copy */
 	uint32_t *row_site; /* by heap and row: index of the site */
 	uint64_t since_ms;  /* 0, or sites count only what is not older; `total` counts all */
+	uint64_t now_ms;    /* tm_ledger_now_ms at the copy */
 };
 
 /* 0; or -1 after one line on standard error that names the file and what is wrong. */
@@ -106,9 +107,10 @@ struct tm_ledger_object {
 	const struct tm_ledger_extent *extent;
 	struct tm_ledger_site *site;
 	uint64_t address, bytes, slot_bytes;
-	uint32_t age;     /* windows; UINT32_MAX: not told apart */
-	uint8_t epoch8;   /* of birth, as the entry holds it */
-	uint32_t verdict; /* bits 1 << enum tm_ledger_verdict */
+	uint32_t age;      /* windows; UINT32_MAX: not told apart */
+	uint64_t birth_ns; /* of the target's clock; 0: not known */
+	uint8_t epoch8;    /* of birth, as the entry holds it */
+	uint32_t verdict;  /* bits 1 << enum tm_ledger_verdict */
 };
 
 /* Each extent, then each live object in it, by address. Either may be NULL. */

@@ -143,6 +143,26 @@ static struct tm_ledger_site *site_at(const struct tm_ledger *l, uint64_t heap, 
 	return &l->sites[l->row_site[heap * TM_LEDGER_ROWS + (id >> 4)]];
 }
 
+static uint64_t birth_at(const struct tm_ledger *l, uint64_t offset)
+{
+	uint64_t ns = 0;
+
+	if (l->header.features & TM_LEDGER_HAS_BIRTHS)
+		memcpy(&ns, tm_ledger_at(l, offset), sizeof(ns));
+	return ns;
+}
+
+/* By where its entry lies in the sides. */
+static uint64_t slot_birth(const struct tm_ledger *l, uint64_t at)
+{
+	uint64_t stride = at / TM_LEDGER_BIRTHS_SIDES;
+
+	if (stride >= TM_LEDGER_BIRTHS_STRIDES)
+		return 0;
+	return birth_at(l, TM_LEDGER_BIRTHS_AT + stride * TM_LEDGER_BIRTHS_STRIDE +
+				   at % TM_LEDGER_BIRTHS_SIDES / 3 * 8);
+}
+
 static void walk_span(struct tm_ledger *l, const struct tm_ledger_extent *x,
 		      tm_ledger_see_object *see, void *ctx)
 {
@@ -174,6 +194,7 @@ static void walk_span(struct tm_ledger *l, const struct tm_ledger_extent *x,
 			}
 		}
 		o.site = site_at(l, g->heap, id);
+		o.birth_ns = slot_birth(l, g->at + i * entry_bytes);
 		o.verdict = verdicts(l, (g->at + i * entry_bytes) / 3);
 		see(ctx, &o);
 	}
@@ -191,6 +212,7 @@ static void walk_block(struct tm_ledger *l, const struct tm_ledger_extent *x, ui
 		.slot_bytes = x->bytes,
 		.age = tm_ledger_age(l->header.epoch, g->epoch8 & 0xff),
 		.epoch8 = (uint8_t)g->epoch8,
+		.birth_ns = birth_at(l, TM_LEDGER_BLOCK_BIRTHS_AT + n * 8),
 		.verdict = verdicts(l, TM_LEDGER_VERDICT_BLOCKS * 8 + n),
 	};
 
@@ -225,20 +247,33 @@ void tm_ledger_walk(struct tm_ledger *l, tm_ledger_see_extent *see_extent,
 	}
 }
 
-/* By age in windows: which of the buckets. */
-static unsigned age_bucket(const struct tm_ledger *l, uint32_t age)
+/* Exactly where the ledger has births, else to the window. */
+static uint64_t age_seconds(const struct tm_ledger *l, const struct tm_ledger_object *o)
 {
 	uint64_t window_ms = l->header.window_ms ? l->header.window_ms : 60000;
 	/* Older than an entry can tell apart. */
-	uint64_t windows = age == UINT32_MAX ? 255 : age;
-	uint64_t seconds = windows * window_ms / 1000;
-	unsigned log2 = 63u - (unsigned)__builtin_clzll(seconds + 1);
+	uint64_t windows = o->age == UINT32_MAX ? 255 : o->age;
+	uint64_t now_ns = l->now_ms * 1000000;
+
+	if (o->birth_ns != 0)
+		return now_ns > o->birth_ns ? (now_ns - o->birth_ns) / 1000000000 : 0;
+	return windows * window_ms / 1000;
+}
+
+/* Which of the buckets. */
+static unsigned age_bucket(const struct tm_ledger *l, const struct tm_ledger_object *o)
+{
+	unsigned log2 = 63u - (unsigned)__builtin_clzll(age_seconds(l, o) + 1);
 
 	return log2 < TM_LEDGER_AGES ? log2 : TM_LEDGER_AGES - 1;
 }
 
-static bool is_older(const struct tm_ledger *l, uint32_t age)
+static bool is_older(const struct tm_ledger *l, const struct tm_ledger_object *o)
 {
+	uint32_t age = o->age;
+
+	if (o->birth_ns != 0)
+		return o->birth_ns / 1000000 + l->since_ms < l->now_ms;
 	return age == UINT32_MAX || (uint64_t)age * l->header.window_ms > l->since_ms;
 }
 
@@ -255,12 +290,12 @@ static void count_object(void *ctx, const struct tm_ledger_object *o)
 {
 	struct tm_ledger *l = ctx;
 	struct tm_ledger_site *s = o->site;
-	unsigned bucket = age_bucket(l, o->age);
+	unsigned bucket = age_bucket(l, o);
 
 	l->total.live_objects++;
 	l->total.live_bytes += o->bytes;
 	l->total.slot_bytes += o->slot_bytes;
-	if (l->since_ms && is_older(l, o->age))
+	if (l->since_ms && is_older(l, o))
 		return;
 	s->live_objects++;
 	s->live_bytes += o->bytes;

@@ -40,6 +40,7 @@
 #define TM_LEDGER_COHORTS 32u
 #define TM_LEDGER_COHORT_SITES 1024u
 #define TM_LEDGER_GPU_ROWS 1024u
+#define TM_LEDGER_LIVES 8192u
 #define TM_LEDGER_HEAPS 8192u
 #define TM_LEDGER_ROWS 4096u
 #define TM_LEDGER_GRANULES ((uint64_t)16 << 20)
@@ -65,7 +66,8 @@
 #define TM_LEDGER_SHEET_BYTES ((uint64_t)256 << 10)
 #define TM_LEDGER_FRAMES_AT ((uint64_t)6 << 20)
 #define TM_LEDGER_COHORTS_AT ((uint64_t)8 << 20)
-#define TM_LEDGER_TABLES_BYTES ((uint64_t)10 << 20) /* all of the above, holes included */
+#define TM_LEDGER_LIVES_AT ((uint64_t)10 << 20)
+#define TM_LEDGER_TABLES_BYTES ((uint64_t)12 << 20) /* all of the above, holes included */
 #define TM_LEDGER_ROWS_AT ((uint64_t)1 << 30)       /* a stride for each heap: rows by number */
 #define TM_LEDGER_ROWS_STRIDE ((uint64_t)128 << 10)
 #define TM_LEDGER_GRANULES_AT ((uint64_t)2 << 30) /* a record for each 64 KiB of the zone */
@@ -78,7 +80,21 @@
 #define TM_LEDGER_VERDICTS_AT ((uint64_t)8 << 30)
 #define TM_LEDGER_VERDICT_STRIDE ((uint64_t)256 << 20)
 #define TM_LEDGER_VERDICT_BLOCKS ((uint64_t)192 << 20)
-#define TM_LEDGER_BYTES (TM_LEDGER_VERDICTS_AT + 4 * TM_LEDGER_VERDICT_STRIDE)
+/*
+ * Times of birth (TM_LEDGER_HAS_BIRTHS), u64 nanoseconds of CLOCK_MONOTONIC, 0: not known. A slot's:
+ * entries of each 256 KiB of the sides have a stride, in it the time number (offset in them) / 3. A
+ * block's: by granule. Of sides beyond the last stride nothing is known.
+ */
+#define TM_LEDGER_BIRTHS_AT ((uint64_t)9 << 30)
+#define TM_LEDGER_BIRTHS_SIDES ((uint64_t)256 << 10)
+#define TM_LEDGER_BIRTHS_STRIDE ((uint64_t)704 << 10)
+#define TM_LEDGER_BIRTHS_STRIDES 4096u
+#define TM_LEDGER_BLOCK_BIRTHS_AT                                                                  \
+	(TM_LEDGER_BIRTHS_AT + TM_LEDGER_BIRTHS_STRIDES * TM_LEDGER_BIRTHS_STRIDE)
+#define TM_LEDGER_BYTES ((uint64_t)12 << 30)
+_Static_assert(TM_LEDGER_VERDICTS_AT + 4 * TM_LEDGER_VERDICT_STRIDE <= TM_LEDGER_BIRTHS_AT &&
+		       TM_LEDGER_BLOCK_BIRTHS_AT + TM_LEDGER_GRANULES * 8 <= TM_LEDGER_BYTES,
+	       "areas do not touch");
 
 enum tm_ledger_verdict {
 	TM_LEDGER_ONCE,     /* unreachable in the last scan */
@@ -176,7 +192,10 @@ struct tm_ledger_header {
 	uint64_t before_span_bytes; /* spans whose entries stay outside the file */
 	/* Since version 3. The program's marks since the ledger began, as of the last sample. */
 	uint64_t sessions, sessions_ended, tokens;
-	uint64_t sheets; /* [atomic] ever written: the last is (n - 1) % 2 */
+	uint64_t sheets;      /* [atomic] ever written: the last is (n - 1) % 2 */
+	uint64_t births_lost; /* [atomic] objects whose birth could not be kept */
+	uint64_t lives_lost;  /* [atomic] lives of sites that had no room */
+	uint32_t lives;       /* [atomic] records */
 	/* Of a Python: its _PyEval_EvalFrameDefault, 0: not known. */
 	uint64_t python_begin, python_end;
 };
@@ -309,15 +328,21 @@ struct tm_ledger_pool {
 };
 _Static_assert(sizeof(struct tm_ledger_pool) * TM_LEDGER_POOLS <= 8192, "area");
 
-/* Blocks of one requested size, from 4 KiB on; open addressing, in no order. */
+/* Blocks of one requested size, from 4 KiB on; in no order. */
 struct tm_ledger_size {
 	uint64_t size;       /* 0: not used */
 	uint64_t count;      /* [atomic] ever allocated */
 	uint32_t live, peak; /* [atomic] at once */
 	uint32_t tier;
-	uint32_t unused;
+	uint32_t flags; /* TM_LEDGER_SIZE_SEEN */
 };
 _Static_assert(sizeof(struct tm_ledger_size) * TM_LEDGER_SIZES <= (256 << 10), "area");
+
+/*
+ * tm_ledger_size.flags: of slots (up to 64 KiB) without births: live and peak are those of the moments
+ * at which all was counted, count is what is certain, at least.
+ */
+#define TM_LEDGER_SIZE_SEEN 1u
 
 enum tm_ledger_authority {
 	TM_LEDGER_BY_DEFAULT,
@@ -425,6 +450,21 @@ struct tm_ledger_cohorts {
 };
 _Static_assert(sizeof(struct tm_ledger_cohorts) * TM_LEDGER_COHORT_SITES <= (2u << 20), "area");
 
+/* How long the objects of one site lived, exactly (TM_LEDGER_HAS_BIRTHS). Each word [atomic]. */
+struct tm_ledger_lives {
+	uint64_t site : 48; /* 0: not used; written last */
+	uint64_t height : 16;
+	uint64_t objects; /* that died */
+	uint64_t sum_ns, least_ns, most_ns;
+	uint32_t by_us[32]; /* by log2 of microseconds + 1 */
+	uint32_t by_s[20];  /* by log2 of seconds + 1 */
+	uint64_t unused;
+};
+_Static_assert(sizeof(struct tm_ledger_lives) == 256, "layout");
+_Static_assert(TM_LEDGER_LIVES_AT + sizeof(struct tm_ledger_lives) * TM_LEDGER_LIVES <=
+		       TM_LEDGER_TABLES_BYTES,
+	       "areas do not touch");
+
 /* Device and pinned memory of one site. */
 struct tm_ledger_gpu {
 	uint64_t site : 48; /* 0: not used; written last */
@@ -510,7 +550,7 @@ _Static_assert(TM_LEDGER_DECISIONS_AT + sizeof(struct tm_ledger_decision) * TM_L
 _Static_assert(TM_LEDGER_FRAMES_AT + sizeof(uint64_t) * TM_LEDGER_FRAMES <= TM_LEDGER_COHORTS_AT,
 	       "areas do not touch");
 _Static_assert(TM_LEDGER_COHORTS_AT + sizeof(struct tm_ledger_cohorts) * TM_LEDGER_COHORT_SITES <=
-		       TM_LEDGER_TABLES_BYTES,
+		       TM_LEDGER_LIVES_AT,
 	       "areas do not touch");
 
 #endif

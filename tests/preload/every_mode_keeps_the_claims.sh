@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # The claims about semantics hold in every mode that swaps the functions behind the names: passing all
-# on to libc, observing, with and without account, giving back at once or never, without helper, with
+# on to libc, observing, with and without account, with births, traced, giving back at once or never, without helper, with
 # huge pages always and never, with guards. Failure: a mode in which a name was forgotten. (Wrong frees
 # are seen by the account: without it nothing is claimed about them.)
 # timeout: 240
@@ -27,4 +27,6 @@ try TIERMALLOC_LEDGER=off
 try TIERMALLOC_GIVEBACK=eager TIERMALLOC_HUGE=always
 try TIERMALLOC_GIVEBACK=off TIERMALLOC_HUGE=never TIERMALLOC_REPORT=exit TIERMALLOC_REPORT_FILE="$TMPDIR/%p"
 try TIERMALLOC_GUARD=all TIERMALLOC_FILL=alloc=0xa5,free=0x5a
+try TIERMALLOC_LEDGER=deep TIERMALLOC_DIR="$TMPDIR/deep"
+try TIERMALLOC_LEDGER=deep TIERMALLOC_DIR="$TMPDIR/deep" TIERMALLOC_TRACE="$TMPDIR/%p.trace"
 exit $fail
