@@ -23,6 +23,7 @@
 #include "shim/heap/trim.h"
 #include "shim/helper.h"
 #include "shim/os/clock.h"
+#include "shim/pooling.h"
 #include "shim/routing.h"
 #include "shim/samples.h"
 #include "shim/thread.h"
@@ -119,6 +120,20 @@ static void look_later(struct tm_heap *h)
 		look_at_heap(h);
 }
 
+static void *take_pages(struct tm_heap *h, const struct tm_large_request *large)
+{
+	tm_trim_before_block(h, large->part, large->bytes);
+	if (tm_limit_is_near(large->bytes)) {
+		tm_trim_for_memory(h);
+		tm_limit_settle();
+	}
+	void *p = tm_large_take(large);
+	/* a ceiling refuses once */
+	if (p == NULL && tm_tier_has_room(large->tier, large->bytes) && collect_spans(h) != 0)
+		p = tm_large_take(large);
+	return p;
+}
+
 /* A block of whole pages, of the tier that the caller asks for or the policies choose. */
 static void *large_take(struct tm_heap *h, const struct request *r)
 {
@@ -130,18 +145,19 @@ static void *large_take(struct tm_heap *h, const struct request *r)
 	look_later(h);
 	if (d.tier == TM_TIER_ALL)
 		d = tm_routing_decide(h, &(struct tm_routing_request){size, r->align, r->site});
+	struct tm_pool *pool = tm_pooling_of(size, &d);
 	large.tier = (enum tm_tier)d.tier;
 	large.part = tm_tier_part(large.tier, is_sure(d) ? TM_TIER_ASKED : TM_TIER_GUESSED);
-	tm_trim_before_block(h, large.part, size);
-	if (tm_limit_is_near(size)) {
-		tm_trim_for_memory(h);
-		tm_limit_settle();
-	}
-	void *p = tm_large_take(&large);
-	if (p == NULL && collect_spans(h) != 0)
-		p = tm_large_take(&large);
+	void *p = pool == NULL ? NULL : tm_pooling_take(pool, &large);
 	if (p == NULL)
+		p = take_pages(h, &large);
+	if (p == NULL) {
+		if (!tm_tier_has_room(large.tier, size))
+			tm_samples_event(TM_LEDGER_TIER_CEILING, d.tier, size, 0);
 		return NULL;
+	}
+	if (TM_UNLIKELY(pool != NULL && !pool->fills) && tm_large_pool(tm_zone_granule(p)) == NULL)
+		tm_pool_adopt(pool, p);
 	tm_routing_born(p, d);
 	struct tm_granule *g = tm_zone_granule(p);
 	if (tm_span_keeps_entries) {

@@ -19,6 +19,7 @@
 #include "shim/heap/trim.h"
 #include "shim/helper.h"
 #include "shim/ledger.h"
+#include "shim/pooling.h"
 #include "shim/report.h"
 #include "shim/python.h"
 #include "shim/routing.h"
@@ -104,6 +105,7 @@ int tm_core_boot(void)
 				(options->trace != NULL && options->trace[0] != '\0');
 	configure_purge(options);
 	tm_routing_init();
+	tm_pooling_init();
 	tm_helper_init((enum tm_thread)options->thread, help);
 	return 0;
 }
@@ -260,7 +262,8 @@ static void take_snapshot(struct tm_snapshot *s)
 		tm_extent_stats((enum tm_part)i, &stats);
 		s->part[i].name = names[i];
 		s->part[i].mapped_bytes = stats.mapped_bytes;
-		s->part[i].cached_bytes = stats.retained_bytes + stats.sparse_bytes;
+		s->part[i].cached_bytes = stats.retained_bytes + stats.sparse_bytes +
+					  tm_pool_idle_bytes((enum tm_part)i);
 		s->live_bytes += s->part[i].live_bytes;
 		s->slot_bytes += s->part[i].slot_bytes;
 		s->cached_bytes += s->part[i].cached_bytes;

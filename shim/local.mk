@@ -39,6 +39,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/modules.c \
 	%reldir%/modules.h \
 	%reldir%/passive.c \
+	%reldir%/pooling.c \
+	%reldir%/pooling.h \
 	%reldir%/passive.h \
 	%reldir%/python.c \
 	%reldir%/python.h \

@@ -19,6 +19,7 @@
 #include "shim/os/msg.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
+#include "shim/pooling.h"
 #include "shim/report_command.h"
 
 static _Atomic uint32_t done;      /* the report of this process was written, or is being written */
@@ -160,8 +161,10 @@ static void add_report(struct tm_fmt_out *out)
 					  "the C library is not glibc", "no memory at start"};
 	struct tm_snapshot s = {0};
 	int pid = tm_sys_getpid();
-	tm_fmt_add(out, "tiermalloc %s report of process %d (%s)\n", tm_version_string(), pid,
+	tm_fmt_add(out, "tiermalloc %s report of process %d (%s)", tm_version_string(), pid,
 		   tm_root.program);
+	tm_pooling_verdict(out);
+	tm_fmt_add_char(out, '\n');
 	if (tm_root.server != TM_SERVER_ENGINE) {
 		tm_fmt_add(out, "  passive: %s\n", why[tm_root.passive_reason]);
 		return;
@@ -172,6 +175,7 @@ static void add_report(struct tm_fmt_out *out)
 	}
 	add_table(out, &s);
 	add_tiers(out, &s);
+	tm_pooling_report(out);
 	if (atomic_load_explicit(&main_ended_pid, memory_order_acquire) == pid &&
 	    main_ended.blocks != s.blocks)
 		add_line(out, "live at main's end", main_ended.live_bytes, "before exit handlers");
@@ -183,7 +187,7 @@ static void add_report(struct tm_fmt_out *out)
 
 int tm_report_write(int fd)
 {
-	char text[6144];
+	char text[8192];
 	struct tm_fmt_out out = {text, sizeof(text), 0};
 	add_report(&out);
 	return tm_msg_write(fd, text, tm_fmt_stored(&out));

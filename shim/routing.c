@@ -161,6 +161,11 @@ void tm_routing_born(void *p, struct tm_route_decision decision)
 	}
 }
 
+const struct tm_rule_actions *tm_routing_actions(unsigned rule)
+{
+	return tm_rules_actions(&routing.rules, rule);
+}
+
 struct tm_route_death tm_routing_dies(const struct tm_granule *g)
 {
 	if (routing.route.sites.record != NULL)

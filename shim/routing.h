@@ -39,6 +39,9 @@ void tm_routing_step(void);
 /* A session begins: serving has begun. */
 void tm_routing_serve(void);
 
+/* What a decision's rule asks for; its number is not 0. */
+const struct tm_rule_actions *tm_routing_actions(unsigned rule);
+
 /* dlclose: what is known of call sites in [begin, end) is void. */
 void tm_routing_forget(uintptr_t begin, uintptr_t end);
 

@@ -18,6 +18,7 @@
 #include "shim/os/lock.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
+#include "shim/pooling.h"
 #include "shim/scan.h"
 #include "shim/sheet.h"
 
@@ -66,14 +67,29 @@ static void read_cached(uint64_t *cached, uint64_t *mapped)
 		unsigned tier = (unsigned)tm_tier_of_part((enum tm_part)part);
 		struct tm_part_stats stats;
 
+		size_t idle = tm_pool_idle_bytes((enum tm_part)part);
+
 		tm_extent_stats((enum tm_part)part, &stats);
 		for (unsigned t = 0;; t = tier) {
-			cached[t] += stats.retained_bytes + stats.sparse_bytes;
+			cached[t] += stats.retained_bytes + stats.sparse_bytes + idle;
 			mapped[t] += stats.mapped_bytes;
 			if (t == tier)
 				break;
 		}
 	}
+}
+
+/* 0: all. */
+static uint64_t refused_by(unsigned tier)
+{
+	uint64_t sum = 0;
+
+	for (unsigned t = tier == 0 ? 1 : tier; t < TM_TIER_COUNT; t++) {
+		sum += atomic_load_explicit(&tm_tiers[t].refused, memory_order_relaxed);
+		if (tier != 0)
+			break;
+	}
+	return sum;
 }
 
 /* [lock] */
@@ -109,6 +125,7 @@ static void write_counters(uint64_t now_ms, const struct tm_proc_memory *memory,
 		word[TM_LEDGER_TIER_slot_bytes] = t->slot_bytes[tier];
 		word[TM_LEDGER_TIER_cached_bytes] = cached[tier];
 		word[TM_LEDGER_TIER_mapped_bytes] = mapped[tier];
+		word[TM_LEDGER_TIER_refused] = refused_by(tier);
 		if (tier == 0) {
 			word[TM_LEDGER_TIER_resident_bytes] = tm_sheet_resident_bytes();
 			word[TM_LEDGER_TIER_huge_bytes] = tm_sheet_huge_bytes();
@@ -197,6 +214,7 @@ static uint64_t sample(uint64_t now_ms)
 	header->sessions_ended = tm_epoch_marked(TM_EPOCH_SESSION_ENDED);
 	header->tokens = s.tokens;
 	write_counters(now_ms, &memory, s.cached_bytes, mapped);
+	tm_pooling_write();
 	return memory.rss_bytes;
 }
 

@@ -29,6 +29,7 @@
 #define TM_OWNER_BITS ((uintptr_t)7)
 
 struct tm_range;
+struct tm_pool;
 
 struct tm_granule {
 	uintptr_t owner; /* [atomic] who frees into this granule */
@@ -51,15 +52,20 @@ struct tm_granule {
 			uint16_t index;  /* of this granule in its span */
 			uint16_t charge; /* what a slot takes of a magazine's room, see remote.h */
 		};
-		struct {                        /* [large.c], written by the owner of the block */
-			uint32_t page;          /* page number of the block's start in the zone */
-			uint16_t site;          /* of policies/route.h, and the epoch of birth: */
-			uint8_t epoch;          /* both free for the caller of large.h */
-			uint8_t part;           /* enum tm_part */
-			uint64_t pages;         /* bytes of the block >> 12 */
-			uint64_t requested;     /* bytes asked for */
-			uint64_t account;       /* [account.c] side entry of the block */
-			struct tm_range *range; /* [grow.c] where it grows, or NULL */
+		struct {                    /* [large.c], written by the owner of the block */
+			uint32_t page;      /* page number of the block's start in the zone */
+			uint16_t site;      /* of policies/route.h, and the epoch of birth: */
+			uint8_t epoch;      /* both free for the caller of large.h */
+			uint8_t part;       /* enum tm_part */
+			uint64_t pages;     /* bytes of the block >> 12 */
+			uint64_t requested; /* bytes asked for */
+			uint64_t account;   /* [account.c] side entry of the block */
+			union {
+				struct tm_range
+					*range; /* [grow.c] of TM_PART_GROW: where it grows */
+				struct tm_pool
+					*pool; /* [pool.c] of others: whose slot it is, or NULL */
+			};
 		} large;
 	};
 };

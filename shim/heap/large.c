@@ -6,6 +6,7 @@
 #include "shim/heap/dense.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/grow.h"
+#include "shim/heap/pool.h"
 #include "shim/heap/tier.h"
 
 /* Shorter blocks could begin in one granule. */
@@ -24,14 +25,7 @@ static size_t pages_of(size_t bytes)
 	return pages < LEAST_PAGES ? LEAST_PAGES : pages;
 }
 
-/* Where a block lies. */
-struct home {
-	enum tm_tier tier;
-	enum tm_part part;
-	struct tm_range *range; /* of TM_PART_GROW */
-};
-
-static void publish(void *p, size_t bytes, struct home home)
+void tm_large_publish(void *p, size_t bytes, struct tm_large_home home)
 {
 	struct tm_granule *g = tm_zone_granule(p);
 
@@ -42,7 +36,10 @@ static void publish(void *p, size_t bytes, struct home home)
 	g->large.part = (uint8_t)home.part;
 	g->large.pages = pages_of(bytes);
 	g->large.requested = bytes;
-	g->large.range = home.range;
+	if (home.part == TM_PART_GROW)
+		g->large.range = home.whose;
+	else
+		g->large.pool = home.whose;
 	/* release: who finds the owner finds the rest */
 	__atomic_store_n(&g->owner, TM_OWNER_LARGE, __ATOMIC_RELEASE);
 }
@@ -58,7 +55,7 @@ static void *take_in(const struct tm_large_request *r, enum tm_part part)
 	else
 		p = tm_extent_take(part, pages, align_pages);
 	if (p) {
-		publish(p, r->bytes, (struct home){r->tier, part, NULL});
+		tm_large_publish(p, r->bytes, (struct tm_large_home){r->tier, part, NULL});
 		tm_tier_add_block(r->tier, r->bytes);
 		tm_dense_born(p, pages, r->fill);
 	}
@@ -102,8 +99,11 @@ static int claim(void *p, struct tm_granule *g)
 
 int tm_large_free(void *p, struct tm_granule *g)
 {
-	int err = claim(p, g);
+	int err;
 
+	if (TM_UNLIKELY(tm_large_starts_at(p, g) && tm_large_pool(g) != NULL))
+		return tm_pool_give(p, g);
+	err = claim(p, g);
 	if (err)
 		return err;
 	tm_tier_sub_block((enum tm_tier)g->tier, g->large.requested);
@@ -179,9 +179,14 @@ static void *carry_to_grow(void *p, struct tm_granule *g, size_t bytes)
 	if (range == NULL)
 		return NULL;
 	to = (char *)tm_grow_start(range) + lead;
-	publish(to, bytes, (struct home){(enum tm_tier)g->tier, TM_PART_GROW, range});
+	tm_large_publish(to, bytes,
+			 (struct tm_large_home){(enum tm_tier)g->tier, TM_PART_GROW, range});
 	tm_tier_add_block((enum tm_tier)g->tier, bytes);
-	carry(to, p, old_bytes < bytes ? old_bytes : bytes);
+	/* a pool's slot keeps its pages */
+	if (tm_large_pool(g) != NULL)
+		__builtin_memcpy(to, p, old_bytes < bytes ? old_bytes : bytes);
+	else
+		carry(to, p, old_bytes < bytes ? old_bytes : bytes);
 	(void)tm_large_free(p, g);
 	return to;
 }
@@ -205,7 +210,8 @@ static void count_resize(enum tm_tier tier, size_t old_bytes, size_t bytes)
 static void *resize_grow(void *p, struct tm_granule *g, size_t bytes)
 {
 	size_t lead = (uintptr_t)p & (TM_UNIT_BYTES - 1);
-	struct home home = {(enum tm_tier)g->tier, TM_PART_GROW, g->large.range};
+	struct tm_range *range = g->large.range;
+	struct tm_large_home home = {(enum tm_tier)g->tier, TM_PART_GROW, NULL};
 	size_t old_bytes = g->large.requested;
 	char *to;
 
@@ -213,13 +219,14 @@ static void *resize_grow(void *p, struct tm_granule *g, size_t bytes)
 		return copy_to_large(p, g, bytes);
 	/* not to be found while its pages move */
 	__atomic_store_n(&g->owner, TM_OWNER_NONE, __ATOMIC_RELAXED);
-	home.range = tm_grow_resize(home.range, lead + bytes);
-	if (home.range == NULL) {
+	range = tm_grow_resize(range, lead + bytes);
+	if (range == NULL) {
 		__atomic_store_n(&g->owner, TM_OWNER_LARGE, __ATOMIC_RELEASE);
 		return copy_to_large(p, g, bytes);
 	}
-	to = (char *)tm_grow_start(home.range) + lead;
-	publish(to, bytes, home);
+	home.whose = range;
+	to = (char *)tm_grow_start(range) + lead;
+	tm_large_publish(to, bytes, home);
 	count_resize(home.tier, old_bytes, bytes);
 	return to;
 }
@@ -235,7 +242,8 @@ void *tm_large_resize(void *p, struct tm_granule *g, size_t bytes)
 		return NULL;
 	if (g->large.part == TM_PART_GROW)
 		return resize_grow(p, g, bytes);
-	if (resize_in_place(p, g, pages_of(bytes))) {
+	if (g->large.pool != NULL ? pages_of(bytes) <= g->large.pages
+				  : resize_in_place(p, g, pages_of(bytes))) {
 		count_resize((enum tm_tier)g->tier, g->large.requested, bytes);
 		g->large.requested = bytes;
 		return p;
@@ -260,7 +268,7 @@ const char *tm_large_check(void)
 		if (g->large.pages < LEAST_PAGES || tm_large_usable(g) < g->large.requested)
 			return "large: a block is long enough";
 		if (g->large.part != tm_zone_unit(g->large.page)->part ||
-		    (g->large.range != NULL) != (g->large.part == TM_PART_GROW))
+		    (g->large.part == TM_PART_GROW && g->large.range == NULL))
 			return "large: a block lies in its part";
 		end = (g->large.page + g->large.pages - 1) / TM_GRANULE_PAGES;
 		for (size_t k = i + 1; k < end; k++)

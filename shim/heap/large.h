@@ -46,6 +46,21 @@ void *tm_large_resize(void *p, struct tm_granule *g, size_t bytes);
 /* Walks all blocks, which nobody may change meanwhile; NULL, or the invariant that is broken. */
 const char *tm_large_check(void);
 
+/* Where a block lies; of TM_PART_GROW its range, else the pool whose slot it is, or NULL. */
+struct tm_large_home {
+	enum tm_tier tier;
+	enum tm_part part;
+	void *whose;
+};
+
+/* For pool.c: p is a block from now on. */
+void tm_large_publish(void *p, size_t bytes, struct tm_large_home home);
+
+TM_INLINE struct tm_pool *tm_large_pool(const struct tm_granule *g)
+{
+	return g->large.part == TM_PART_GROW ? NULL : g->large.pool;
+}
+
 TM_INLINE size_t tm_large_usable(const struct tm_granule *g)
 {
 	return (size_t)g->large.pages << TM_PAGE_SHIFT;

@@ -26,6 +26,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/meta.c \
 	%reldir%/meta.h \
 	%reldir%/part.h \
+	%reldir%/pool.c \
+	%reldir%/pool.h \
 	%reldir%/purge.c \
 	%reldir%/purge.h \
 	%reldir%/remote.c \

@@ -23,17 +23,22 @@ static uint64_t live(const struct tm_tier_state *t)
 	       atomic_load_explicit(&t->span_bytes, memory_order_relaxed);
 }
 
-bool tm_tier_admits(enum tm_tier tier, size_t bytes)
+bool tm_tier_has_room(enum tm_tier tier, size_t bytes)
 {
-	struct tm_tier_state *t = &tm_tiers[tier];
+	const struct tm_tier_state *t = &tm_tiers[tier];
 	uint64_t held;
 
 	if (TM_LIKELY(t->max_bytes == UINT64_MAX))
 		return true;
 	held = live(t);
-	if (held <= t->max_bytes && bytes <= t->max_bytes - held)
+	return held <= t->max_bytes && bytes <= t->max_bytes - held;
+}
+
+bool tm_tier_admits(enum tm_tier tier, size_t bytes)
+{
+	if (TM_LIKELY(tm_tier_has_room(tier, bytes)))
 		return true;
-	atomic_fetch_add_explicit(&t->refused, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&tm_tiers[tier].refused, 1, memory_order_relaxed);
 	return false;
 }
 

@@ -68,6 +68,9 @@ void tm_tier_configure(const uint64_t max_bytes[TM_TIER_COUNT]);
 /* Whether so much more may live in the tier; no is counted as a refusal. */
 bool tm_tier_admits(enum tm_tier tier, size_t bytes);
 
+/* The same question, and nothing is counted. */
+bool tm_tier_has_room(enum tm_tier tier, size_t bytes);
+
 /* A block's requested bytes come, or go. */
 void tm_tier_add_block(enum tm_tier tier, size_t bytes);
 void tm_tier_sub_block(enum tm_tier tier, size_t bytes);

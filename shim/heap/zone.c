@@ -29,6 +29,7 @@ const struct tm_zone_os tm_zone_os_real = {
 	.extend = tm_mem_extend,
 	.move = tm_mem_move,
 	.map_hugetlb = tm_mem_map_hugetlb,
+	.populate = tm_mem_populate_write,
 };
 
 struct tm_zone tm_zone = {.os = &tm_zone_os_real};

@@ -70,6 +70,7 @@ struct tm_zone_os {
 	int (*extend)(void *addr, size_t old_bytes, size_t new_bytes);
 	int (*move)(void *from, size_t bytes, void *to);
 	int (*map_hugetlb)(void *addr, size_t bytes, unsigned page_shift);
+	int (*populate)(void *addr, size_t bytes); /* NULL: not to be had */
 };
 
 /* Transparent huge pages as the system allows them, and whether the user wants them. */

@@ -25,6 +25,7 @@ static struct {
 	long dontneeds;
 	size_t dontneed_bytes;
 	size_t moved_bytes;
+	size_t populated_bytes;
 	long fail_at; /* this call fails, 0: none */
 	int fail_err;
 	int fail_rest; /* and all after it */
@@ -112,6 +113,14 @@ static int fake_move(void *from, size_t bytes, void *to)
 	return err;
 }
 
+static int fake_populate(void *at, size_t bytes)
+{
+	int err = kernel_refuses();
+
+	kernel.populated_bytes += err ? 0 : bytes;
+	return err ? err : tm_mem_populate_write(at, bytes);
+}
+
 static const struct tm_zone_os fake_os = {
 	.map_at = fake_map_at,
 	.map_fixed = fake_map_fixed,
@@ -122,6 +131,7 @@ static const struct tm_zone_os fake_os = {
 	.remap = fake_remap,
 	.extend = fake_extend,
 	.move = fake_move,
+	.populate = fake_populate,
 };
 
 /* A zone of its own for the test, on the kernel that can refuse. */

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/heap/pool.h"
+
+#include <errno.h>
+
+#include "shim/base/bits.h"
+#include "shim/heap/extent.h"
+#include "shim/heap/huge.h"
+#include "shim/heap/limit.h"
+#include "shim/heap/meta.h"
+#include "shim/heap/part.h"
+#include "shim/heap/tier.h"
+
+/* Made resident so much at a time, with a look at the limit of the control group between. */
+#define POPULATE_BYTES ((size_t)16 << 20)
+
+struct tm_pools tm_pools = {.lock = TM_LOCK_INIT(TM_RANK_POOL)};
+
+/* --- making ----------------------------------------------------------------------------------- */
+
+static void enter(unsigned number, const struct tm_pool *pool)
+{
+	size_t at = tm_hash_slot(tm_pool_key(pool->bytes, pool->rule), TM_POOL_INDEX_BITS);
+
+	while (atomic_load_explicit(&tm_pools.index[at], memory_order_relaxed) != 0)
+		at = (at + 1) % TM_ARRAY_LEN(tm_pools.index);
+	/* release: pairs with tm_pool_find's acquire */
+	atomic_store_explicit(&tm_pools.index[at], (uint8_t)(number + 1), memory_order_release);
+}
+
+static int make(const struct tm_pool_wish *wish)
+{
+	uint32_t number = atomic_load_explicit(&tm_pools.count, memory_order_relaxed);
+	struct tm_pool *pool = &tm_pools.pool[number];
+	uint32_t *slot;
+
+	if (tm_pool_find((size_t)wish->bytes, wish->rule) != NULL)
+		return -EEXIST;
+	if (number == TM_POOLS_MAX)
+		return -ENOSPC;
+	slot = tm_meta_alloc((size_t)wish->count * sizeof(*slot), 16);
+	if (slot == NULL)
+		return -ENOMEM;
+	pool->lock.rank = TM_RANK_POOL;
+	tm_lock_register(&pool->lock);
+	pool->rule = (uint16_t)wish->rule;
+	pool->tier = (uint8_t)wish->tier;
+	pool->part = (uint8_t)wish->part;
+	pool->count = (uint32_t)wish->count;
+	pool->bytes = wish->bytes;
+	pool->slot_pages = (uint32_t)((wish->bytes + TM_PAGE_BYTES - 1) >> TM_PAGE_SHIFT);
+	pool->fills = wish->fills;
+	pool->slot = slot;
+	atomic_store_explicit(&tm_pools.count, number + 1, memory_order_relaxed);
+	enter(number, pool);
+	return 0;
+}
+
+int tm_pool_make(const struct tm_pool_wish *wish)
+{
+	uint64_t bytes;
+	int rc;
+
+	if (wish->bytes <= TM_GRANULE_BYTES || wish->bytes > tm_zone.limit || wish->count == 0 ||
+	    wish->rule > UINT16_MAX ||
+	    __builtin_mul_overflow(wish->bytes + TM_PAGE_BYTES - 1, wish->count, &bytes) ||
+	    bytes > tm_zone.limit / 2)
+		return -EINVAL;
+	/* stolen: a pool that was being made is not counted yet */
+	(void)tm_lock_acquire(&tm_pools.lock);
+	rc = make(wish);
+	tm_lock_release(&tm_pools.lock);
+	return rc;
+}
+
+/* --- filling ---------------------------------------------------------------------------------- */
+
+static void push(struct tm_pool *pool, uint32_t page)
+{
+	pool->slot[pool->free++] = page;
+}
+
+/* Where the system call is not to be had, by hand: every page is written. */
+static void make_resident(char *at, size_t bytes)
+{
+	for (size_t done = 0, step; done < bytes; done += step) {
+		step = tm_bits_min(bytes - done, POPULATE_BYTES);
+		if (tm_limit_is_near(step))
+			return;
+		int err = tm_zone.os->populate ? tm_zone.os->populate(at + done, step) : -EINVAL;
+		if (err == 0)
+			continue;
+		if (err != -EINVAL && err != -ENOSYS)
+			return;
+		for (size_t i = 0; i < step; i += TM_PAGE_BYTES)
+			*(volatile char *)(at + done + i) = 0;
+	}
+}
+
+/* Whole units get huge pages before they are touched; the last one if slots fill most of it. */
+static void advise(const struct tm_pool *pool, uint32_t page, size_t pages)
+{
+	size_t units = (pages + TM_UNIT_PAGES / 4) / TM_UNIT_PAGES;
+	struct tm_part_state *ps;
+
+	if (page % TM_UNIT_PAGES != 0 || units == 0 || tm_huge_allowed() != TM_HUGE_ON_THP)
+		return;
+	ps = tm_extent_lock((enum tm_part)pool->part);
+	tm_huge_advise(page, units);
+	tm_extent_unlock(ps);
+}
+
+static bool add_chunk(struct tm_pool *pool, uint32_t slots)
+{
+	size_t pages = (size_t)slots * pool->slot_pages, taken = pages;
+	struct tm_pool_chunk *chunk = &pool->chunk[pool->chunks];
+	char *at;
+
+	/* whole units: nobody else's blocks share a huge page with the slots */
+	if (pages >= TM_UNIT_PAGES)
+		taken = tm_bits_align_up(pages, TM_UNIT_PAGES);
+	at = tm_extent_take((enum tm_part)pool->part, taken,
+			    taken > pages || pages >= TM_UNIT_PAGES ? TM_UNIT_PAGES : 1);
+	if (at == NULL)
+		return false;
+	*chunk = (struct tm_pool_chunk){tm_zone_page(at), slots};
+	advise(pool, chunk->page, pages);
+	make_resident(at, pages << TM_PAGE_SHIFT);
+	/* the lowest is handed out first */
+	for (uint32_t i = slots; i-- > 0;) {
+		uint32_t page = chunk->page + i * pool->slot_pages;
+
+		/* nobody owns it; its entry of the page map becomes resident too */
+		__atomic_store_n(&tm_zone_granule(tm_zone_page_addr(page))->owner, TM_OWNER_NONE,
+				 __ATOMIC_RELAXED);
+		push(pool, page);
+	}
+	pool->owned += slots;
+	/* release order for rebuild after a raw fork: the chunk is whole before it counts */
+	__atomic_store_n(&pool->chunks, (uint8_t)(pool->chunks + 1), __ATOMIC_RELEASE);
+	return true;
+}
+
+/* [lock] What memory there is: halves where the whole is not to be had. */
+static void fill(struct tm_pool *pool)
+{
+	uint32_t slots = pool->count - pool->owned;
+
+	while (pool->owned < pool->count && pool->chunks < TM_POOL_CHUNKS && slots != 0) {
+		if (!add_chunk(pool, slots))
+			slots /= 2;
+		slots = (uint32_t)tm_bits_min(slots, pool->count - pool->owned);
+	}
+	/* memory may come: it is tried again, ever more rarely */
+	pool->next_fill = (uint32_t)tm_bits_min(pool->misses * 2 + 1, UINT32_MAX);
+}
+
+static bool is_out(const struct tm_pool *pool, uint32_t page)
+{
+	const struct tm_granule *g = tm_zone_granule(tm_zone_page_addr(page));
+
+	return tm_granule_owner(g) == TM_OWNER_LARGE && g->large.page == page &&
+	       tm_large_pool(g) == pool;
+}
+
+/* A thread that this process doesn't have was at work here: the granules know which slots are out. */
+static TM_COLD void rebuild(struct tm_pool *pool)
+{
+	pool->owned = pool->free = pool->in_use = 0;
+	if (!pool->fills) {
+		/* what was kept is lost to this child */
+		for (size_t i = 0; i < tm_zone.len >> TM_GRANULE_SHIFT; i++)
+			pool->in_use += tm_granule_owner(&tm_zone.granules[i]) == TM_OWNER_LARGE &&
+					tm_large_pool(&tm_zone.granules[i]) == pool;
+		pool->owned = pool->in_use;
+		return;
+	}
+	for (uint32_t c = 0; c < pool->chunks; c++) {
+		for (uint32_t i = pool->chunk[c].slots; i-- > 0;) {
+			uint32_t page = pool->chunk[c].page + i * pool->slot_pages;
+
+			pool->owned++;
+			if (is_out(pool, page))
+				pool->in_use++;
+			else
+				push(pool, page);
+		}
+	}
+}
+
+static void lock(struct tm_pool *pool)
+{
+	if (TM_UNLIKELY(tm_lock_acquire(&pool->lock) == TM_LOCK_STOLEN))
+		rebuild(pool);
+}
+
+/* --- taking and giving ------------------------------------------------------------------------ */
+
+static void note_use(struct tm_pool *pool)
+{
+	pool->in_use++;
+	if (pool->high_water < pool->in_use)
+		pool->high_water = pool->in_use;
+}
+
+/* [lock] The top slot, if it is as aligned as is asked for. */
+static void *pop(struct tm_pool *pool, const struct tm_large_request *r)
+{
+	void *p = tm_zone_page_addr(pool->slot[pool->free - 1]);
+
+	if (r->align > TM_PAGE_BYTES && ((uintptr_t)p & (r->align - 1)) != 0)
+		return NULL;
+	pool->free--;
+	note_use(pool);
+	pool->hits++;
+	tm_large_publish(p, r->bytes,
+			 (struct tm_large_home){r->tier, (enum tm_part)pool->part, pool});
+	return p;
+}
+
+void *tm_pool_take(struct tm_pool *pool, const struct tm_large_request *r,
+		   enum tm_pool_answer *ret_answer)
+{
+	void *p = NULL;
+
+	*ret_answer = TM_POOL_MISS;
+	/* the ordinary path refuses, and counts that */
+	if (!tm_tier_has_room(r->tier, r->bytes))
+		return NULL;
+	lock(pool);
+	if (TM_UNLIKELY(pool->free == 0) && pool->fills && pool->owned < pool->count &&
+	    pool->misses >= pool->next_fill)
+		fill(pool);
+	if (TM_LIKELY(pool->free != 0))
+		p = pop(pool, r);
+	if (TM_UNLIKELY(p == NULL)) {
+		if (pool->free == 0 && pool->fills && pool->owned == pool->count) {
+			pool->exhausted++;
+			*ret_answer = TM_POOL_EXHAUSTED;
+		} else {
+			pool->misses++;
+		}
+	}
+	tm_lock_release(&pool->lock);
+	if (p == NULL)
+		return NULL;
+	*ret_answer = TM_POOL_HIT;
+	tm_tier_add_block(r->tier, r->bytes);
+	if (r->fill == TM_FILL_ZERO)
+		__builtin_memset(p, 0, r->bytes);
+	return p;
+}
+
+void tm_pool_miss(struct tm_pool *pool)
+{
+	lock(pool);
+	pool->misses++;
+	tm_lock_release(&pool->lock);
+}
+
+void tm_pool_adopt(struct tm_pool *pool, void *p)
+{
+	struct tm_granule *g = tm_zone_granule(p);
+
+	if (g->large.part == TM_PART_GROW || g->large.pages != pool->slot_pages)
+		return;
+	lock(pool);
+	g->large.pool = pool;
+	pool->owned++;
+	note_use(pool);
+	tm_lock_release(&pool->lock);
+}
+
+/* [lock] The block is nobody's now. True: its pages go back to the part. */
+static bool put_back(struct tm_pool *pool, uint32_t page)
+{
+	uint32_t pages = pool->slot_pages;
+
+	pool->in_use--;
+	if (!pool->fills && pool->free >= pool->count) {
+		pool->owned--;
+		return true;
+	}
+	/* what the program did to the pages ends with the block */
+	if (TM_UNLIKELY(tm_zone_is_tainted(page, pages))) {
+		if (!pool->fills) {
+			pool->owned--;
+			return true;
+		}
+		if (tm_zone_cleanse(page, pages) == 0)
+			make_resident(tm_zone_page_addr(page), (size_t)pages << TM_PAGE_SHIFT);
+	}
+	push(pool, page);
+	return false;
+}
+
+int tm_pool_give(void *p, struct tm_granule *g)
+{
+	struct tm_pool *pool = tm_large_pool(g);
+	size_t requested;
+	enum tm_part part;
+	enum tm_tier tier;
+	bool leaves;
+
+	if (pool == NULL)
+		return -EINVAL;
+	lock(pool);
+	/* two frees of one block come here one after the other */
+	if (!tm_large_starts_at(p, g) || tm_large_pool(g) != pool) {
+		tm_lock_release(&pool->lock);
+		return -EINVAL;
+	}
+	requested = g->large.requested;
+	part = (enum tm_part)g->large.part;
+	tier = (enum tm_tier)g->tier;
+	__atomic_store_n(&g->owner, TM_OWNER_NONE, __ATOMIC_RELAXED);
+	leaves = put_back(pool, tm_zone_page(p));
+	tm_lock_release(&pool->lock);
+	tm_tier_sub_block(tier, requested);
+	if (leaves)
+		tm_extent_give(part, p, pool->slot_pages);
+	return 0;
+}
+
+/* --- figures ---------------------------------------------------------------------------------- */
+
+size_t tm_pool_idle_bytes(enum tm_part part)
+{
+	uint32_t count = atomic_load_explicit(&tm_pools.count, memory_order_relaxed);
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct tm_pool *pool = &tm_pools.pool[i];
+
+		if (pool->part == part)
+			bytes += (size_t)__atomic_load_n(&pool->free, __ATOMIC_RELAXED) *
+					 pool->slot_pages
+				 << TM_PAGE_SHIFT;
+	}
+	return bytes;
+}
+
+bool tm_pool_stats(unsigned number, struct tm_pool_stats *ret_stats)
+{
+	const struct tm_pool *pool = &tm_pools.pool[number];
+
+	if (number >= atomic_load_explicit(&tm_pools.count, memory_order_relaxed))
+		return false;
+	*ret_stats = (struct tm_pool_stats){
+		.slot_bytes = pool->bytes,
+		.count = pool->count,
+		.owned = __atomic_load_n(&pool->owned, __ATOMIC_RELAXED),
+		.hits = __atomic_load_n(&pool->hits, __ATOMIC_RELAXED),
+		.misses = __atomic_load_n(&pool->misses, __ATOMIC_RELAXED),
+		.exhausted = __atomic_load_n(&pool->exhausted, __ATOMIC_RELAXED),
+		.high_water = __atomic_load_n(&pool->high_water, __ATOMIC_RELAXED),
+		.in_use = __atomic_load_n(&pool->in_use, __ATOMIC_RELAXED),
+		.tier = (enum tm_tier)pool->tier,
+	};
+	return true;
+}
+
+void tm_pool_init(void)
+{
+	tm_lock_register(&tm_pools.lock);
+}
+
+void tm_pool_expect_rules(void)
+{
+	for (uint32_t i = atomic_load(&tm_pools.count); i < TM_POOLS_MAX; i++) {
+		tm_pools.pool[i].lock.rank = TM_RANK_POOL;
+		tm_lock_register(&tm_pools.pool[i].lock);
+	}
+}
+
+static const char *check_one(struct tm_pool *pool)
+{
+	for (uint32_t i = 0; i < pool->free; i++) {
+		if (is_out(pool, pool->slot[i]))
+			return "pool: free slots have no owner";
+		for (uint32_t k = 0; k < i; k++)
+			if (pool->slot[k] == pool->slot[i])
+				return "pool: no slot is twice on the stack";
+	}
+	if (pool->free + pool->in_use != pool->owned)
+		return "pool: slots are free or in use";
+	return pool->fills && pool->owned > pool->count ? "pool: no more slots than asked for"
+							: NULL;
+}
+
+const char *tm_pool_check(void)
+{
+	const char *broken = NULL;
+
+	for (uint32_t i = 0; !broken && i < atomic_load(&tm_pools.count); i++) {
+		lock(&tm_pools.pool[i]);
+		broken = check_one(&tm_pools.pool[i]);
+		tm_lock_release(&tm_pools.pool[i].lock);
+	}
+	return broken;
+}
+
+void tm_pool_clear(void)
+{
+	for (uint32_t i = 0; i < atomic_load(&tm_pools.count); i++) {
+		struct tm_pool *pool = &tm_pools.pool[i];
+		struct tm_lock lock = pool->lock;
+
+		tm_meta_free(pool->slot, pool->count * sizeof(*pool->slot), 16);
+		*pool = (struct tm_pool){.lock = lock};
+	}
+	for (size_t i = 0; i < TM_ARRAY_LEN(tm_pools.index); i++)
+		atomic_store(&tm_pools.index[i], 0);
+	atomic_store(&tm_pools.count, 0);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pool: fixed pools. A pool holds a given number of slots for blocks of one requested size above
+ * 64 KiB. Its memory is taken in whole units where it fills any, advised, and made resident in one
+ * go when the first request of that size comes; from then on a request costs a pop and a free a
+ * push, no page fault and no system call. Nothing of it ever goes back to the kernel: the purge sees
+ * pages in use. When all slots are out, requests take the ordinary path and are counted.
+ *
+ * A pool of a rule that says keep= and not pool= starts empty: freed blocks of the rule stay in it up
+ * to that many bytes. Such slots are ordinary blocks that their part gets back when the pool is full.
+ *
+ * A slot in use is a block of large.h in every respect; its granule names the pool.
+ *
+ * Any thread may call. One lock per pool (rank POOL), held while the pool is filled; the first requests
+ * of one size in many threads wait for each other once. A lock that a raw fork left behind is
+ * stolen, and the free slots are found again by their granules: a slot is out exactly if its granule
+ * has an owner, which changes under the lock only.
+ *
+ * Invariants (tm_pool_check): no slot is twice in `slot`; free slots have no owner; those in use and
+ * the free ones are all there are.
+ */
+#ifndef TM_HEAP_POOL_H
+#define TM_HEAP_POOL_H
+
+#include "shim/base/hash.h"
+#include "shim/heap/large.h"
+#include "shim/os/lock.h"
+
+#define TM_POOLS_MAX 64u
+#define TM_POOL_INDEX_BITS 8
+#define TM_POOL_CHUNKS 8u
+
+struct tm_pool_chunk {
+	uint32_t page;
+	uint32_t slots;
+};
+
+struct tm_pool {
+	struct tm_lock lock;
+	uint16_t rule;       /* [const] number of the rule it belongs to; 0: the user's list */
+	uint8_t tier;        /* [const] enum tm_tier of its blocks; TM_TIER_ALL: any */
+	uint8_t part;        /* [const] enum tm_part */
+	uint32_t count;      /* [const] slots to hold; the most it keeps */
+	uint32_t slot_pages; /* [const] */
+	uint64_t bytes;      /* [const] what is asked for, exactly */
+	bool fills;          /* [const] ahead; else it keeps what was freed */
+	uint8_t chunks;      /* [lock] */
+	uint32_t owned;      /* [lock] slots there are */
+	uint32_t free;       /* [lock] of these in `slot` */
+	uint32_t in_use;     /* [lock] */
+	uint32_t high_water; /* [lock] largest in_use */
+	uint32_t next_fill;  /* [lock] misses that may pass before filling is tried again */
+	uint64_t hits;       /* [lock] */
+	uint64_t misses;     /* [lock] of its size, not served though slots may be free */
+	uint64_t exhausted;  /* [lock] of its size while all slots were in use */
+	uint32_t *slot;      /* [lock] stack of free slots: their pages; lowest on top at first */
+	struct tm_pool_chunk chunk[TM_POOL_CHUNKS]; /* [lock] */
+};
+
+struct tm_pools {
+	_Atomic uint32_t count;                          /* pools below are whole */
+	_Atomic uint8_t index[1u << TM_POOL_INDEX_BITS]; /* number + 1, by size and rule */
+	struct tm_lock lock;                             /* of making pools */
+	struct tm_pool pool[TM_POOLS_MAX];
+};
+extern TM_HIDDEN struct tm_pools tm_pools;
+
+struct tm_pool_wish {
+	uint64_t bytes;
+	uint64_t count;
+	enum tm_tier tier;
+	enum tm_part part;
+	unsigned rule;
+	bool fills;
+};
+
+/* 0; -EINVAL: not above 64 KiB, or more than there are addresses; -EEXIST; -ENOSPC; -ENOMEM. */
+int tm_pool_make(const struct tm_pool_wish *wish);
+
+TM_INLINE uint64_t tm_pool_key(uint64_t bytes, unsigned rule)
+{
+	return bytes | (uint64_t)rule << 48;
+}
+
+/* The pool of a size and rule, or NULL. A load and a branch where there are no pools. */
+TM_INLINE struct tm_pool *tm_pool_find(size_t bytes, unsigned rule)
+{
+	if (TM_LIKELY(atomic_load_explicit(&tm_pools.count, memory_order_relaxed) == 0))
+		return NULL;
+	for (size_t at = tm_hash_slot(tm_pool_key(bytes, rule), TM_POOL_INDEX_BITS);;
+	     at = (at + 1) % (1u << TM_POOL_INDEX_BITS)) {
+		/* acquire: who sees the number sees the pool */
+		unsigned n = atomic_load_explicit(&tm_pools.index[at], memory_order_acquire);
+
+		if (n == 0)
+			return NULL;
+		if (tm_pools.pool[n - 1].bytes == bytes && tm_pools.pool[n - 1].rule == rule)
+			return &tm_pools.pool[n - 1];
+	}
+}
+
+enum tm_pool_answer {
+	TM_POOL_HIT,
+	TM_POOL_MISS,
+	TM_POOL_EXHAUSTED,
+};
+
+/* A block of the pool, published; or NULL, and the ordinary path serves. */
+void *tm_pool_take(struct tm_pool *pool, const struct tm_large_request *r,
+		   enum tm_pool_answer *ret_answer);
+
+/* A request of the pool's size that it may not serve, since its tier is another. */
+void tm_pool_miss(struct tm_pool *pool);
+
+/* An ordinary block becomes one of a keeping pool: its free comes here. */
+void tm_pool_adopt(struct tm_pool *pool, void *p);
+
+/* 0, or -EINVAL where p is no block any more. */
+int tm_pool_give(void *p, struct tm_granule *g);
+
+/* Free and resident, of all pools of a part; no lock, approximate. */
+size_t tm_pool_idle_bytes(enum tm_part part);
+
+struct tm_pool_stats {
+	uint64_t slot_bytes, count, owned, hits, misses, exhausted, high_water, in_use;
+	enum tm_tier tier;
+};
+
+/* False: there is no such pool. No lock, approximate. */
+bool tm_pool_stats(unsigned number, struct tm_pool_stats *ret_stats);
+
+/* At boot: pools that come later need their locks in the fork handlers' walk before anybody forks. */
+void tm_pool_init(void);
+void tm_pool_expect_rules(void);
+
+/* NULL, or the invariant that is broken. */
+const char *tm_pool_check(void);
+
+/* Tests only. */
+void tm_pool_clear(void);
+
+#endif
