@@ -117,7 +117,13 @@ static bool pool_keep(struct yi_kv_pool *pool, struct yi_kv_buffers *buffers)
 	return kept;
 }
 
-static struct yi_kv_buffers *buffers_create(uint32_t rows, size_t row_bytes, uint32_t n_blocks)
+enum fill {
+	FILL_NONE,
+	FILL_ZERO, /* as llama.cpp clears its cache: no page is new when a token comes */
+};
+
+static struct yi_kv_buffers *buffers_create(uint32_t rows, size_t row_bytes, uint32_t n_blocks,
+					    enum fill fill)
 {
 	struct yi_kv_buffers *buffers =
 		yi_mem_zeroed(YI_MEM_KV, sizeof(*buffers) + n_blocks * sizeof(buffers->blocks[0]));
@@ -133,6 +139,8 @@ static struct yi_kv_buffers *buffers_create(uint32_t rows, size_t row_bytes, uin
 			buffers_free(buffers);
 			return NULL;
 		}
+		if (fill == FILL_ZERO)
+			memset(block, 0, rows * row_bytes);
 		buffers->blocks[buffers->n_blocks] = block;
 	}
 	return buffers;
@@ -148,7 +156,8 @@ struct yi_kv_buffers *yi_kv_buffers_take(const struct yi_kv_config *config, uint
 	if (config->pool)
 		buffers = pool_take(config->pool, rows, row_bytes, 2 * hp->n_layer);
 	if (!buffers)
-		buffers = buffers_create(rows, row_bytes, 2 * hp->n_layer);
+		buffers = buffers_create(rows, row_bytes, 2 * hp->n_layer,
+					 config->alloc == YI_KV_GROW ? FILL_NONE : FILL_ZERO);
 	if (buffers) {
 		buffers->pool = config->pool;
 		atomic_store_explicit(&buffers->users, 1, memory_order_relaxed);
