@@ -20,6 +20,7 @@ struct yi_forward {
 	const struct yi_model *model;
 	struct yi_workers *workers;
 	const struct yi_kernels *kernels;
+	struct yi_tiers *tiers; /* NULL: nobody samples */
 };
 
 /* One chunk on its way through the layers. */
@@ -54,6 +55,11 @@ struct yi_forward *yi_forward_create(const struct yi_model *model, struct yi_wor
 void yi_forward_free(struct yi_forward *forward)
 {
 	yi_mem_free(YI_MEM_OTHER, forward);
+}
+
+void yi_forward_watch(struct yi_forward *forward, struct yi_tiers *tiers)
+{
+	forward->tiers = tiers;
 }
 
 static float *activations(uint32_t rows, uint32_t width)
@@ -271,6 +277,9 @@ static int feed_forward(struct chunk *chunk, const struct yi_layer *layer)
 			 (const struct yi_matmul[]){{&layer->gate, chunk->q, NULL},
 						    {&layer->up, chunk->k, NULL}},
 			 2);
+	/* Nowhere else are more activations live. */
+	if (chunk->forward->tiers && chunk->forward->tiers->due)
+		yi_tiers_sample(chunk->forward->tiers);
 	drop(&chunk->normed);
 	if (error)
 		return error;

@@ -15,6 +15,7 @@
 
 #include "tools/runner/kv.h"
 #include "tools/runner/threads.h"
+#include "tools/runner/tiers.h"
 
 enum yi_exactness {
 	YI_FAST, /* the fastest kernels this CPU runs */
@@ -35,6 +36,8 @@ struct yi_forward;
 struct yi_forward *yi_forward_create(const struct yi_model *model, struct yi_workers *workers,
 				     enum yi_exactness exactness);
 void yi_forward_free(struct yi_forward *forward);
+/* Where tiers->due is set, the next evaluation takes that sample while its activations live. */
+void yi_forward_watch(struct yi_forward *forward, struct yi_tiers *tiers);
 
 /*
  * Appends the tokens to their caches (reserving room) and fills the logits asked for.  0; -ENOMEM,

@@ -54,27 +54,35 @@ void yi_tiers_sample(struct yi_tiers *tiers)
 
 void yi_tiers_print(const struct yi_tiers *tiers, FILE *out)
 {
-	if (!tiers->sampled || !tiers->library)
+	if (!tiers->sampled)
 		return;
-	fprintf(out, "%-12s %12s %12s   in the middle of the run\n", "tier", "runner MiB",
-		"library MiB");
+	fprintf(out, "%-12s %12s %12s   live in the middle of the run%s\n", "tier", "runner MiB",
+		"library MiB", tiers->library ? "" : ", without the library");
 	for (int tier = YI_TIER_PERSISTENT; tier <= YI_TIERS; tier++) {
 		enum yi_tier row = (enum yi_tier)(tier % YI_TIERS);
 
-		fprintf(out, "%-12s %12.2f %12.2f\n", yi_tiers_name(row),
-			(double)tiers->ours[row] / 1048576, (double)tiers->theirs[row] / 1048576);
+		fprintf(out, "%-12s %12.2f", yi_tiers_name(row),
+			(double)tiers->ours[row] / 1048576);
+		if (tiers->library)
+			fprintf(out, " %12.2f\n", (double)tiers->theirs[row] / 1048576);
+		else
+			fprintf(out, " %12s\n", "-");
 	}
 }
 
 void yi_tiers_write(const struct yi_tiers *tiers, FILE *out)
 {
-	if (!tiers->sampled || !tiers->library)
+	if (!tiers->sampled)
 		return;
 	fputs(",\n  \"tiers\": {", out);
-	for (int tier = 0; tier < YI_TIERS; tier++)
-		fprintf(out, "\n    \"%s\": {\"runner_bytes\": %llu, \"library_bytes\": %llu},",
-			yi_tiers_name((enum yi_tier)tier), (unsigned long long)tiers->ours[tier],
-			(unsigned long long)tiers->theirs[tier]);
+	for (int tier = 0; tier < YI_TIERS; tier++) {
+		fprintf(out, "\n    \"%s\": {\"runner_bytes\": %llu, \"library_bytes\": ",
+			yi_tiers_name((enum yi_tier)tier), (unsigned long long)tiers->ours[tier]);
+		if (tiers->library)
+			fprintf(out, "%llu},", (unsigned long long)tiers->theirs[tier]);
+		else
+			fputs("null},", out);
+	}
 	fprintf(out, "\n    \"kept_bytes\": %llu, \"resident_bytes\": %llu\n  }",
 		(unsigned long long)tiers->theirs_kept, (unsigned long long)tiers->theirs_resident);
 }

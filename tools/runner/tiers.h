@@ -14,6 +14,7 @@
 enum yi_tier { YI_TIER_TOTAL, YI_TIER_PERSISTENT, YI_TIER_SESSION, YI_TIER_TEMPORARY, YI_TIERS };
 
 struct yi_tiers {
+	bool due;                  /* wanted of the next evaluation, from inside it */
 	bool sampled, library;     /* library: its numbers are there */
 	uint64_t ours[YI_TIERS];   /* live bytes of the classes that belong in the tier */
 	uint64_t theirs[YI_TIERS]; /* live bytes of the tier */
@@ -24,9 +25,9 @@ struct yi_tiers {
 enum yi_tier yi_tiers_of_class(int class);
 const char *yi_tiers_name(enum yi_tier tier);
 void yi_tiers_sample(struct yi_tiers *tiers);
-/* Nothing where no sample was taken or no library is there. */
+/* Nothing where no sample was taken; without the library its column is empty. */
 void yi_tiers_print(const struct yi_tiers *tiers, FILE *out);
-/* A member "tiers" of a JSON object with a comma in front, under the same conditions. */
+/* A member "tiers" of a JSON object with a comma in front, its library_bytes null without the library. */
 void yi_tiers_write(const struct yi_tiers *tiers, FILE *out);
 
 #endif
