@@ -38,25 +38,47 @@ static bool parse_count(const char *text, uint32_t *ret)
 	return true;
 }
 
-static bool set(struct info *info, const char *name, const char *value)
+/* NULL, or what the value should have been. */
+static const char *set(struct info *info, const char *name, const char *value)
 {
+	static const char number[] = "a number from 1 to 4294967295";
 	enum yi_type type;
 
 	if (strcmp(name, "-c") == 0)
-		return parse_count(value, &info->context);
+		return parse_count(value, &info->context) ? NULL : number;
 	if (strcmp(name, "--sessions") == 0)
-		return parse_count(value, &info->sessions);
+		return parse_count(value, &info->sessions) ? NULL : number;
 	if (strcmp(name, "--batch") == 0)
-		return parse_count(value, &info->batch);
+		return parse_count(value, &info->batch) ? NULL : number;
 	if (strcmp(name, "--measured") == 0) {
 		info->measured = value;
-		return true;
+		return NULL;
 	}
-	if (strcmp(name, "--kv") || !yi_type_by_name(value, &type) ||
-	    (type != YI_F16 && type != YI_F32 && type != YI_Q8_0))
-		return false;
+	/* --kv */
+	if (!yi_type_by_name(value, &type) || (type != YI_F16 && type != YI_F32 && type != YI_Q8_0))
+		return "one of f16 f32 q8_0";
 	info->kv_type = type;
-	return true;
+	return NULL;
+}
+
+static int parse_option(struct info *info, const char *name, const char *value)
+{
+	static const char *const names[] = {"-c", "--sessions", "--batch", "--measured", "--kv"};
+	const char *wanted;
+	size_t i = 0;
+
+	while (i < sizeof(names) / sizeof(names[0]) && strcmp(names[i], name))
+		i++;
+	if (i == sizeof(names) / sizeof(names[0]))
+		return yi_error_set(
+			&info->error, YI_EXIT_USAGE, -EINVAL,
+			*name == '-' ? "unknown option '%s'" : "unexpected argument '%s'", name);
+	if (!value)
+		return yi_error_set(&info->error, YI_EXIT_USAGE, -EINVAL, "%s needs a value", name);
+	wanted = set(info, name, value);
+	return wanted ? yi_error_set(&info->error, YI_EXIT_USAGE, -EINVAL,
+				     "bad value '%s' for %s, %s", value, name, wanted)
+		      : 0;
 }
 
 static int parse(struct info *info, int argc, char **argv)
@@ -68,9 +90,8 @@ static int parse(struct info *info, int argc, char **argv)
 			info->tensors = true;
 		else if (argv[i][0] != '-' && !info->path)
 			info->path = argv[i];
-		else if (i + 1 >= argc || !set(info, argv[i], argv[i + 1]))
-			return yi_error_set(&info->error, YI_EXIT_USAGE, -EINVAL,
-					    "unknown option or bad value for '%s'", argv[i]);
+		else if (parse_option(info, argv[i], argv[i + 1]))
+			return -EINVAL;
 		else
 			i++;
 	}
@@ -283,9 +304,11 @@ static int work(struct info *info)
 	print_pools(info);
 	if (info->check)
 		puts("check        every parameter is a finite number");
-	return fflush(stdout) ? yi_error_set(&info->error, YI_EXIT_TROUBLE, -EIO,
-					     "the answer cannot be written")
-			      : 0;
+	errno = EIO;
+	return fflush(stdout) || ferror(stdout)
+		       ? yi_error_set(&info->error, YI_EXIT_TROUBLE, -EIO,
+				      "the answer: cannot be written: %s", strerror(errno))
+		       : 0;
 }
 
 int yi_info_main(int argc, char **argv)

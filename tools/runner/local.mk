@@ -77,6 +77,8 @@ libyi_a_SOURCES = \
 	%reldir%/options.h \
 	%reldir%/pretok.c \
 	%reldir%/pretok.h \
+	%reldir%/prompt.c \
+	%reldir%/prompt.h \
 	%reldir%/quant.c \
 	%reldir%/quant.h \
 	%reldir%/quant_vec.c \
@@ -97,6 +99,8 @@ libyi_a_SOURCES = \
 	%reldir%/session.h \
 	%reldir%/stats.c \
 	%reldir%/stats.h \
+	%reldir%/stop.c \
+	%reldir%/stop.h \
 	%reldir%/threads.c \
 	%reldir%/threads.h \
 	%reldir%/tiers.c \

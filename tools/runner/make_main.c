@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The verb make-model: reads its options; the work is in make_model.c. */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -8,9 +9,15 @@
 #include "tools/runner/make_model.h"
 #include "tools/runner/run.h"
 
-static int usage(const char *problem, const char *subject)
+static __attribute__((format(printf, 1, 2))) int usage(const char *format, ...)
 {
-	fprintf(stderr, "yi-coder-run: %s '%s', see yi-coder-run(1)\n", problem, subject);
+	va_list args;
+
+	fputs("yi-coder-run: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
 	return YI_EXIT_USAGE;
 }
 
@@ -59,17 +66,61 @@ static bool parse_type(const char *name, struct yi_make_model *make)
 	return traits && traits->weights;
 }
 
-static bool fits(const struct yi_shape *shape)
+/* NULL, or what is wrong with the dimensions. */
+static const char *misfit(const struct yi_shape *shape)
 {
 	const uint32_t dims[] = {shape->n_layer,   shape->n_embd, shape->n_head,
 				 shape->n_head_kv, shape->n_ff,   shape->n_ctx};
 
 	for (size_t i = 0; i < sizeof(dims) / sizeof(dims[0]); i++)
 		if (dims[i] == 0)
-			return false;
-	return shape->n_layer <= 512 && shape->n_embd % shape->n_head == 0 &&
-	       shape->n_embd / shape->n_head % 2 == 0 && shape->n_head % shape->n_head_kv == 0 &&
-	       shape->n_vocab >= 512 && shape->n_vocab <= 262144;
+			return "no dimension may be 0";
+	if (shape->n_layer > 512)
+		return "--layers may be 512 at most";
+	if (shape->n_embd % shape->n_head || shape->n_embd / shape->n_head % 2)
+		return "--embd must be an even multiple of --heads";
+	if (shape->n_head % shape->n_head_kv)
+		return "--heads must be a multiple of --kv-heads";
+	if (shape->n_vocab < 512 || shape->n_vocab > 262144)
+		return "--vocab may be 512 to 262144";
+	return NULL;
+}
+
+static bool is(const char *word, const char *name)
+{
+	return strcmp(word, name) == 0;
+}
+
+/* An option with its value; 0 or the exit status. */
+static int set(struct yi_make_model *make, const char **path, const char *name, const char *value)
+{
+	uint32_t *at = dimension(&make->shape, name);
+	uint64_t number;
+
+	if (!at && !is(name, "--type") && !is(name, "--seed") && !is(name, "-o") &&
+	    !is(name, "--shape"))
+		return usage(*name == '-' ? "unknown option '%s'" : "unexpected argument '%s'",
+			     name);
+	if (!value)
+		return usage("%s needs a value", name);
+	if (at) {
+		if (!parse_number(value, UINT32_MAX >> 8, &number))
+			return usage("bad value '%s' for %s, a number up to %u", value, name,
+				     UINT32_MAX >> 8);
+		*at = (uint32_t)number;
+	} else if (is(name, "--type")) {
+		if (!parse_type(value, make))
+			return usage(
+				"bad value '%s' for --type, F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 "
+				"Q2_K Q3_K Q4_K Q5_K Q6_K Q4_K_M or Q5_K_M",
+				value);
+	} else if (is(name, "--seed")) {
+		if (!parse_number(value, UINT64_MAX, &make->seed))
+			return usage("bad value '%s' for --seed, a number from 0 on", value);
+	} else if (is(name, "-o")) {
+		*path = value;
+	}
+	return 0;
 }
 
 int yi_make_model_main(int argc, char **argv)
@@ -78,46 +129,36 @@ int yi_make_model_main(int argc, char **argv)
 	struct yi_error error = {0};
 	const char *path = NULL;
 
+	/* The shape first: dimensions change it, wherever they stand. */
 	for (int i = 2; i + 1 < argc; i++)
-		if (strcmp(argv[i], "--shape") == 0) {
+		if (is(argv[i], "--shape")) {
 			const struct yi_shape *shape = yi_make_model_shape(argv[i + 1]);
 
 			if (!shape)
-				return usage("unknown shape", argv[i + 1]);
+				return usage("bad value '%s' for --shape, one of yi-coder-1.5b "
+					     "smollm2-135m tiny",
+					     argv[i + 1]);
 			make.shape = *shape;
 		}
 	for (int i = 2; i < argc; i++) {
-		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-		uint32_t *at = dimension(&make.shape, argv[i]);
-		uint64_t number;
-
-		if (strcmp(argv[i], "--tied") == 0) {
+		if (is(argv[i], "--tied")) {
 			make.shape.tied = true;
-			continue;
-		}
-		if (strcmp(argv[i], "--rope-freqs") == 0) {
+		} else if (is(argv[i], "--rope-freqs")) {
 			make.shape.rope_freqs = true;
-			continue;
+		} else {
+			const int status = set(&make, &path, argv[i], argv[i + 1]);
+
+			if (status)
+				return status;
+			i++;
 		}
-		if (!value)
-			return usage("unknown option or no value for", argv[i]);
-		i++;
-		if (at && parse_number(value, UINT32_MAX >> 8, &number))
-			*at = (uint32_t)number;
-		else if (strcmp(argv[i - 1], "--type") == 0 && parse_type(value, &make))
-			continue;
-		else if (strcmp(argv[i - 1], "--seed") == 0 &&
-			 parse_number(value, UINT64_MAX, &number))
-			make.seed = number;
-		else if (strcmp(argv[i - 1], "-o") == 0)
-			path = value;
-		else if (strcmp(argv[i - 1], "--shape"))
-			return usage("unknown option or bad value for", argv[i - 1]);
 	}
-	if (!make.shape.name || !path)
-		return usage("make-model needs", make.shape.name ? "-o FILE" : "--shape");
-	if (!fits(&make.shape))
-		return usage("dimensions don't fit together in shape", make.shape.name);
+	if (!make.shape.name)
+		return usage("make-model needs a --shape, one of yi-coder-1.5b smollm2-135m tiny");
+	if (!path)
+		return usage("make-model needs -o FILE");
+	if (misfit(&make.shape))
+		return usage("bad dimensions: %s", misfit(&make.shape));
 	if (yi_make_model(&make, path, &error)) {
 		fprintf(stderr, "yi-coder-run: %s\n", error.text);
 		return error.status;

@@ -30,7 +30,8 @@ const struct yi_shape *yi_make_model_shape(const char *name)
 
 void yi_make_bytes(struct yi_make_writer *writer, const void *bytes, size_t n)
 {
-	fwrite(bytes, 1, n, writer->out);
+	if (fwrite(bytes, 1, n, writer->out) != n && !writer->error)
+		writer->error = errno;
 	writer->at += n;
 }
 
@@ -270,7 +271,7 @@ static int write_data(struct maker *maker)
 			left -= bytes;
 		}
 		pad(&maker->writer);
-		if (ferror(maker->writer.out))
+		if (maker->writer.error)
 			break;
 	}
 	yi_mem_free(YI_MEM_OTHER, buffer);
@@ -300,7 +301,9 @@ static int write_file(struct maker *maker)
 	if (fseek(maker->writer.out, 8, SEEK_SET))
 		return -errno;
 	fwrite(counts, sizeof(counts), 1, maker->writer.out);
-	return fflush(maker->writer.out) || ferror(maker->writer.out) ? -EIO : 0;
+	if (fflush(maker->writer.out) && !maker->writer.error)
+		maker->writer.error = errno;
+	return -maker->writer.error;
 }
 
 int yi_make_model(const struct yi_make_model *make, const char *path, struct yi_error *error)

@@ -44,6 +44,7 @@ struct yi_make_writer {
 	FILE *out;
 	uint64_t at;       /* bytes written */
 	uint64_t n_values; /* values written */
+	int error;         /* errno of the first write that failed */
 };
 
 void yi_make_bytes(struct yi_make_writer *writer, const void *bytes, size_t n);

@@ -11,14 +11,18 @@
 enum kind {
 	KIND_FLAG,
 	KIND_TEXT,
-	KIND_COUNT, /* 1 .. UINT32_MAX - 1 */
-	KIND_SEED,  /* 0 .. UINT32_MAX */
-	KIND_INT,   /* -1 .. INT32_MAX */
-	KIND_FLOAT,
-	KIND_DOUBLE, /* not negative */
+	KIND_COUNT,   /* 1 .. UINT32_MAX - 1 */
+	KIND_THREADS, /* 1 .. MOST_THREADS */
+	KIND_SEED,    /* 0 .. UINT32_MAX */
+	KIND_INT,     /* -1 .. INT32_MAX */
+	KIND_FLOAT,   /* not negative */
+	KIND_PART,    /* 0 .. 1 */
+	KIND_DOUBLE,  /* not negative */
 	KIND_SIZE,
 	KIND_CHOICE
 };
+
+#define MOST_THREADS 1024
 
 struct choice {
 	const char *name;
@@ -59,15 +63,15 @@ static const struct option {
 	{"--stats", BOTH, KIND_TEXT, AT(stats), NULL},
 	{"-n", BOTH, KIND_COUNT, AT(n), NULL},
 	{"-c", BOTH, KIND_COUNT, AT(context), NULL},
-	{"-t", BOTH, KIND_COUNT, AT(threads), NULL},
+	{"-t", BOTH, KIND_THREADS, AT(threads), NULL},
 	{"--chat", RUN, KIND_FLAG, AT(chat), NULL},
 	{"--exact", BOTH, KIND_FLAG, AT(exact), NULL},
 	{"--quiet", BOTH, KIND_FLAG, AT(quiet), NULL},
 	{"--greedy", BOTH, KIND_FLAG, AT(sampling.greedy), NULL},
 	{"--temp", BOTH, KIND_FLOAT, AT(sampling.temperature), NULL},
 	{"--top-k", BOTH, KIND_INT, AT(sampling.top_k), NULL},
-	{"--top-p", BOTH, KIND_FLOAT, AT(sampling.top_p), NULL},
-	{"--min-p", BOTH, KIND_FLOAT, AT(sampling.min_p), NULL},
+	{"--top-p", BOTH, KIND_PART, AT(sampling.top_p), NULL},
+	{"--min-p", BOTH, KIND_PART, AT(sampling.min_p), NULL},
 	{"--repeat-penalty", BOTH, KIND_FLOAT, AT(sampling.repeat_penalty), NULL},
 	{"--repeat-last", BOTH, KIND_SEED, AT(sampling.repeat_last), NULL},
 	{"--seed", BOTH, KIND_SEED, AT(sampling.seed), NULL},
@@ -176,7 +180,12 @@ static int set(const struct option *option, const char *value, struct yi_options
 	case KIND_TEXT: *(const char **)(void *)at = value; return 0;
 	case KIND_COUNT:
 		if (!read_integer(value, 1, (long long)UINT32_MAX - 1, &integer))
-			return bad_value(option, value, "a number from 1 on", error);
+			return bad_value(option, value, "a number from 1 to 4294967294", error);
+		*(uint32_t *)(void *)at = (uint32_t)integer;
+		return 0;
+	case KIND_THREADS:
+		if (!read_integer(value, 1, MOST_THREADS, &integer))
+			return bad_value(option, value, "a number from 1 to 1024", error);
 		*(uint32_t *)(void *)at = (uint32_t)integer;
 		return 0;
 	case KIND_SEED:
@@ -186,12 +195,18 @@ static int set(const struct option *option, const char *value, struct yi_options
 		return 0;
 	case KIND_INT:
 		if (!read_integer(value, -1, INT32_MAX, &integer))
-			return bad_value(option, value, "a number, 0 is off", error);
+			return bad_value(option, value, "a number up to 2147483647, 0 is off",
+					 error);
 		*(int32_t *)(void *)at = (int32_t)integer;
 		return 0;
 	case KIND_FLOAT:
-		if (!read_real(value, &real))
-			return bad_value(option, value, "a number", error);
+		if (!read_real(value, &real) || real < 0 || !isfinite((float)real))
+			return bad_value(option, value, "a number from 0 on", error);
+		*(float *)(void *)at = (float)real;
+		return 0;
+	case KIND_PART:
+		if (!read_real(value, &real) || real < 0 || real > 1)
+			return bad_value(option, value, "a number from 0 to 1", error);
 		*(float *)(void *)at = (float)real;
 		return 0;
 	case KIND_DOUBLE:
@@ -223,7 +238,8 @@ static int check(enum yi_verb verb, const struct yi_options *options_read, struc
 
 	if (!o->model)
 		return yi_error_set(error, YI_EXIT_USAGE, -EINVAL,
-				    "no model given, name one with -m MODEL.gguf");
+				    "no model given, name one with -m MODEL.gguf, or see "
+				    "yi-coder-run --help");
 	if (prompts > 1)
 		return yi_error_set(error, YI_EXIT_USAGE, -EINVAL,
 				    "-p, -f and --tokens exclude each other");
@@ -251,7 +267,9 @@ int yi_options_parse(enum yi_verb verb, int argc, char **argv, int first,
 		const char *value = NULL;
 
 		if (!option)
-			return yi_error_set(error, YI_EXIT_USAGE, -EINVAL, "unknown option '%s'",
+			return yi_error_set(error, YI_EXIT_USAGE, -EINVAL,
+					    *argv[i] == '-' ? "unknown option '%s'"
+							    : "unexpected argument '%s'",
 					    argv[i]);
 		if (option->kind != KIND_FLAG) {
 			if (i + 1 >= argc)

@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/runner/device.h"
@@ -14,8 +14,10 @@
 #include "tools/runner/mem.h"
 #include "tools/runner/model_check.h"
 #include "tools/runner/options.h"
+#include "tools/runner/prompt.h"
 #include "tools/runner/sampler.h"
 #include "tools/runner/stats.h"
+#include "tools/runner/stop.h"
 #include "tools/runner/tokenizer.h"
 
 /* Prompt tokens evaluated at once. */
@@ -43,37 +45,11 @@ static int no_memory(struct run *run)
 	return yi_error_set(&run->error, YI_EXIT_TROUBLE, -ENOMEM, "no memory");
 }
 
-/* The whole file, YI_MEM_REQUESTS. */
-static char *read_prompt(struct run *run, const char *path, size_t *ret_len)
+/* Right behind the call that failed. */
+static int cannot_write(struct run *run, const char *what)
 {
-	FILE *in = strcmp(path, "-") ? fopen(path, "re") : stdin;
-	char *text = NULL;
-	size_t len = 0, room = 0, got;
-
-	if (!in) {
-		yi_error_set(&run->error, YI_EXIT_TROUBLE, -errno, "%s: cannot be opened: %s", path,
-			     strerror(errno));
-		return NULL;
-	}
-	do {
-		char *more =
-			len == room ? yi_mem_resize(YI_MEM_REQUESTS, text, room * 2 + 4096) : text;
-
-		if (!more) {
-			no_memory(run);
-			break;
-		}
-		room = len == room ? room * 2 + 4096 : room;
-		text = more;
-		got = fread(text + len, 1, room - len, in);
-		len += got;
-	} while (got);
-	if (ferror(in))
-		yi_error_set(&run->error, YI_EXIT_TROUBLE, -EIO, "%s: cannot be read", path);
-	if (in != stdin)
-		fclose(in);
-	*ret_len = len;
-	return text;
+	return yi_error_set(&run->error, YI_EXIT_TROUBLE, -EIO, "%s: cannot be written: %s", what,
+			    strerror(errno));
 }
 
 /* Text to ids, in ChatML where asked for. */
@@ -119,8 +95,8 @@ static int read_ids(struct run *run)
 	if (!options->prompt_file)
 		return encode(run, options->prompt ? options->prompt : "",
 			      options->prompt ? strlen(options->prompt) : 0);
-	text = read_prompt(run, options->prompt_file, &len);
-	error = run->error.status ? -1 : encode(run, text, len);
+	text = yi_prompt_read(options->prompt_file, &len, &run->error);
+	error = text ? encode(run, text, len) : -1;
 	yi_mem_free(YI_MEM_REQUESTS, text);
 	return error;
 }
@@ -150,8 +126,7 @@ static int eval(struct run *run, const uint32_t *ids, uint32_t n)
 		no_memory(run);
 	if (!error && run->logits_out &&
 	    fwrite(run->logits, sizeof(float) * n_vocab, n, run->logits_out) != n)
-		error = yi_error_set(&run->error, YI_EXIT_TROUBLE, -EIO, "%s: cannot be written",
-				     run->options.logits);
+		error = cannot_write(run, run->options.logits);
 	return error;
 }
 
@@ -166,6 +141,9 @@ static int prefill(struct run *run, const float **ret_last)
 		const size_t left = run->ids.count - done;
 		int error;
 
+		if (yi_stop_wanted())
+			return yi_error_set(&run->error, yi_stop_status(), -EINTR,
+					    "stopped before the first token");
 		n = left < most ? (uint32_t)left : most;
 		error = eval(run, run->ids.ids + done, n);
 		if (error)
@@ -184,24 +162,15 @@ static int put_text(struct run *run, struct yi_detok *detok, uint32_t id)
 	if (yi_detok_print(detok, run->vocab, id, stdout))
 		return no_memory(run);
 	if (fflush(stdout))
-		return yi_error_set(&run->error, YI_EXIT_TROUBLE, -EIO,
-				    "the answer cannot be written");
+		return cannot_write(run, "the answer");
 	return 0;
-}
-
-static uint64_t minor_faults(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_SELF, &usage);
-	return (uint64_t)usage.ru_minflt;
 }
 
 /* The second half of the answer counts as warm. */
 static void count_warm(struct run *run, uint32_t n)
 {
 	if (n == run->options.n / 2)
-		run->stats.warm_faults = minor_faults();
+		run->stats.warm_faults = yi_stats_faults();
 	run->stats.warm_tokens += n >= run->options.n / 2;
 }
 
@@ -233,10 +202,10 @@ static int generate(struct run *run, const float *logits)
 		else
 			yi_samples_add(&run->stats.latency_ms, (now - last) * 1e3);
 		last = now;
-		if (error || n + 1 == run->options.n)
+		if (error || n + 1 == run->options.n || yi_stop_wanted())
 			break;
 		if (n == run->options.n / 2)
-			yi_tiers_sample(&run->stats.tiers);
+			run->stats.tiers.due = true;
 		count_warm(run, n);
 		cpu = yi_stats_cpu_s();
 		error = eval(run, &id, 1);
@@ -247,38 +216,61 @@ static int generate(struct run *run, const float *logits)
 	}
 	run->stats.decode_s = yi_stats_now_s() - start;
 	if (run->stats.warm_tokens)
-		run->stats.warm_faults = minor_faults() - run->stats.warm_faults;
+		run->stats.warm_faults = yi_stats_faults() - run->stats.warm_faults;
 	fwrite(rest, 1, yi_detok_end(&detok, rest), stdout);
 	if (fputc('\n', stdout) == EOF || fflush(stdout))
-		return yi_error_set(&run->error, YI_EXIT_TROUBLE, -EIO,
-				    "the answer cannot be written");
+		return cannot_write(run, "the answer");
 	return run->error.status ? -1 : 0;
 }
 
+/* Names the file that a refusal is about. */
+static int about(struct run *run, const char *path, const struct yi_error *why)
+{
+	return yi_error_set(&run->error, why->status, -EINVAL, "%s: %s", path, why->text);
+}
+
+/* An earlier state in the file stays whole until the new one is. */
 static int save(struct run *run)
 {
 	const char *path = run->options.save;
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), error;
+	struct yi_error why = {0};
+	struct stat st;
+	char next[4096];
+	/* What is no plain file, as a pipe, is written to where it is. */
+	const bool beside = lstat(path, &st) ? errno == ENOENT : S_ISREG(st.st_mode);
+	const char *to = beside ? next : path;
+	int fd, error;
 
+	if (beside &&
+	    snprintf(next, sizeof(next), "%s.%ld", path, (long)getpid()) >= (int)sizeof(next)) {
+		errno = ENAMETOOLONG;
+		return cannot_write(run, path);
+	}
+	fd = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0)
-		return yi_error_set(&run->error, YI_EXIT_TROUBLE, -errno,
-				    "%s: cannot be written: %s", path, strerror(errno));
-	error = yi_kv_save(run->kv, run->ids.ids, (uint32_t)run->ids.count, fd, &run->error);
+		return cannot_write(run, path);
+	error = yi_kv_save(run->kv, run->ids.ids, (uint32_t)run->ids.count, fd, &why);
+	if (error)
+		error = about(run, path, &why);
 	if (close(fd) && !error)
-		error = yi_error_set(&run->error, YI_EXIT_TROUBLE, -errno,
-				     "%s: cannot be written: %s", path, strerror(errno));
+		error = cannot_write(run, path);
+	if (beside && !error && rename(to, path))
+		error = cannot_write(run, path);
+	if (beside && error)
+		unlink(to);
 	return error;
 }
 
 /* The restored session: its cache, its ids in front of the prompt's. */
 static int restore(struct run *run, const struct yi_kv_config *config, int fd)
 {
+	struct yi_error why = {0};
 	struct yi_ids ids = {0};
 	uint32_t n_ids = 0;
 
-	run->kv = yi_kv_restore(config, fd, &ids.ids, &n_ids, &run->error);
+	run->kv = yi_kv_restore(config, fd, &ids.ids, &n_ids, &why);
 	if (!run->kv)
-		return -EINVAL;
+		return about(run, run->options.restore, &why);
 	ids.count = ids.room = n_ids;
 	for (size_t i = 0; i < run->ids.count; i++)
 		if (yi_ids_add(&ids, run->ids.ids[i])) {
@@ -306,6 +298,7 @@ static int make_kv(struct run *run)
 		.type = options->kv_type,
 		.alloc = options->kv_alloc,
 	};
+	struct yi_error why = {0};
 	uint32_t before = 0;
 	int fd = -1, error = 0;
 
@@ -319,7 +312,9 @@ static int make_kv(struct run *run)
 			return yi_error_set(&run->error, YI_EXIT_TROUBLE, -errno,
 					    "%s: cannot be opened: %s", options->restore,
 					    strerror(errno));
-		error = yi_kv_peek(fd, &before, &run->error);
+		error = yi_kv_peek(fd, &before, &why);
+		if (error)
+			error = about(run, options->restore, &why);
 	}
 	if (!options->context) {
 		const uint64_t wanted = (uint64_t)before + run->ids.count + options->n;
@@ -359,9 +354,7 @@ static int print_ids(struct run *run)
 	for (size_t i = 0; i < run->ids.count; i++)
 		printf("%s%u", i ? " " : "", run->ids.ids[i]);
 	putchar('\n');
-	return fflush(stdout) ? yi_error_set(&run->error, YI_EXIT_TROUBLE, -EIO,
-					     "the ids cannot be written")
-			      : 0;
+	return fflush(stdout) ? cannot_write(run, "the ids") : 0;
 }
 
 static int prepare(struct run *run)
@@ -377,12 +370,16 @@ static int prepare(struct run *run)
 		return yi_error_set(&run->error, YI_EXIT_USAGE, -EINVAL,
 				    "the prompt has no tokens, give one with -p, -f or --tokens");
 	run->workers = yi_workers_create(options->threads ? options->threads : 1);
+	if (!run->workers)
+		return yi_error_set(&run->error, YI_EXIT_TROUBLE, -errno,
+				    "threads can't be started: %s", strerror(errno));
 	run->forward =
 		yi_forward_create(run->model, run->workers, options->exact ? YI_EXACT : YI_FAST);
 	run->sampler = yi_sampler_create(&options->sampling, hp->n_vocab);
 	run->logits = yi_mem_array(YI_MEM_ACTIVATIONS, (size_t)rows * hp->n_vocab, sizeof(float));
-	if (!run->workers || !run->forward || !run->sampler || !run->logits)
+	if (!run->forward || !run->sampler || !run->logits)
 		return no_memory(run);
+	yi_forward_watch(run->forward, &run->stats.tiers);
 	if (options->logits) {
 		run->logits_out = fopen(options->logits, "wbe");
 		if (!run->logits_out)
@@ -395,7 +392,7 @@ static int prepare(struct run *run)
 
 static void count_run(struct run *run)
 {
-	run->stats.start_faults = minor_faults();
+	run->stats.start_faults = yi_stats_faults();
 	run->stats.kv_bytes_per_token =
 		yi_kv_bytes_per_token(&run->model->hp, run->options.kv_type);
 	run->stats.weight_bytes = run->model->weight_bytes;
@@ -417,12 +414,12 @@ static int answer(struct run *run)
 	count_run(run);
 	for (size_t i = 0; i < run->ids.count; i++)
 		yi_sampler_accept(run->sampler, run->ids.ids[i]);
+	yi_stop_watch();
 	error = prefill(run, &last);
 	if (!error)
 		error = generate(run, last);
 	if (!error && run->logits_out && fflush(run->logits_out))
-		error = yi_error_set(&run->error, YI_EXIT_TROUBLE, -EIO, "%s: cannot be written",
-				     run->options.logits);
+		error = cannot_write(run, run->options.logits);
 	if (!error && run->options.save)
 		error = save(run);
 	if (error)
@@ -463,15 +460,17 @@ int yi_run_main(int argc, char **argv)
 	}
 	if (!code)
 		code = answer(&run);
-	if (!code && !run.options.tokenize && run.options.stats &&
-	    yi_stats_write(&run.stats, run.options.stats, NULL, NULL))
-		code = yi_error_set(&run.error, YI_EXIT_TROUBLE, -EIO, "%s: cannot be written",
-				    run.options.stats);
+	if (!code && !run.options.tokenize && run.options.stats) {
+		code = yi_stats_write(&run.stats, run.options.stats, NULL, NULL);
+		errno = -code;
+		if (code)
+			code = cannot_write(&run, run.options.stats);
+	}
 	if (!code && !run.options.tokenize && !run.options.quiet)
 		yi_stats_print(&run.stats, stderr);
 	release(&run);
 	code = yi_device_end(code, run.options.quiet, &run.error);
 	if (code)
 		fprintf(stderr, "yi-coder-run: %s\n", run.error.text);
-	return code ? run.error.status : 0;
+	return code ? run.error.status : yi_stop_status();
 }

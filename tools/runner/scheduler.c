@@ -3,21 +3,14 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "tools/runner/mem.h"
+#include "tools/runner/stop.h"
 
 /* Tokens at the start of a context that a shift leaves where they are: models lean on them. */
 #define SHIFT_KEEP 4
-
-static long minor_faults(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_SELF, &usage);
-	return usage.ru_minflt;
-}
+#define LONGEST_SLEEP_S 1
 
 /* Drops half of a full context, in the cache and in the list of ids. */
 static int shift(struct yi_scheduler *scheduler, struct yi_session *session)
@@ -234,7 +227,7 @@ static void sweep(struct yi_scheduler *scheduler)
 	scheduler->n_running = kept;
 	if (scheduler->warm_start_faults < 0 &&
 	    scheduler->stats.sessions_finished * 10 >= scheduler->requests.count)
-		scheduler->warm_start_faults = minor_faults();
+		scheduler->warm_start_faults = (long)yi_stats_faults();
 }
 
 /* No session came a token further. */
@@ -262,9 +255,33 @@ static void sleep_until_arrival(const struct yi_scheduler *scheduler, double now
 
 	if (left <= 0)
 		return;
+	/* A stop that came just before the sleep is not waited for longer than that. */
+	left = left < LONGEST_SLEEP_S ? left : LONGEST_SLEEP_S;
 	pause.tv_sec = (time_t)left;
 	pause.tv_nsec = (long)((left - (double)pause.tv_sec) * 1e9);
 	nanosleep(&pause, NULL);
+}
+
+static bool halfway(const struct yi_scheduler *scheduler)
+{
+	const struct yi_stats *stats = &scheduler->stats;
+
+	if (scheduler->requests.count == 1)
+		return 2 * stats->generated_tokens >= scheduler->requests.list[0].n;
+	return 2 * (stats->sessions_finished + stats->sessions_failed) >= scheduler->requests.count;
+}
+
+/* A signal came: who was at work ends without its answer. */
+static void end_all(struct yi_scheduler *scheduler)
+{
+	while (scheduler->n_running || scheduler->n_parked) {
+		struct yi_session *session = scheduler->n_running
+						     ? scheduler->running[--scheduler->n_running]
+						     : scheduler->parked[--scheduler->n_parked];
+
+		yi_session_fail(session, "stopped");
+		finish(scheduler, session);
+	}
 }
 
 static void step(struct yi_scheduler *scheduler, double now_s)
@@ -273,15 +290,13 @@ static void step(struct yi_scheduler *scheduler, double now_s)
 	float *logits;
 
 	plan(scheduler);
+	scheduler->stats.tiers.due = !scheduler->stats.tiers.sampled && halfway(scheduler);
 	logits = evaluate(scheduler);
 	if (logits) {
 		double then_s = yi_stats_now_s();
 		struct advance work = {scheduler, then_s};
 
 		count_step(scheduler, then_s - now_s);
-		if (!scheduler->stats.tiers.sampled &&
-		    2 * scheduler->stats.sessions_finished >= scheduler->requests.count)
-			yi_tiers_sample(&scheduler->stats.tiers);
 		if (scheduler->n_planned > 1)
 			yi_workers_run(scheduler->workers, advance, &work);
 		else
@@ -324,8 +339,8 @@ int yi_scheduler_run(struct yi_scheduler *scheduler)
 
 	scheduler->start_s = now_s;
 	scheduler->warm_start_faults = -1;
-	scheduler->stats.start_faults = (uint64_t)minor_faults();
-	while (code == 0) {
+	scheduler->stats.start_faults = yi_stats_faults();
+	while (code == 0 && !yi_stop_wanted()) {
 		yi_scheduler_admit(scheduler, now_s);
 		if (scheduler->n_running)
 			step(scheduler, now_s);
@@ -337,8 +352,10 @@ int yi_scheduler_run(struct yi_scheduler *scheduler)
 		if (scheduler->progress)
 			yi_scheduler_progress(scheduler, now_s);
 	}
+	if (yi_stop_wanted())
+		end_all(scheduler);
 	if (scheduler->warm_start_faults >= 0)
-		scheduler->warm_faults = (uint64_t)(minor_faults() - scheduler->warm_start_faults);
+		scheduler->warm_faults = yi_stats_faults() - (uint64_t)scheduler->warm_start_faults;
 	return code;
 }
 

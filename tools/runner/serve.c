@@ -12,6 +12,7 @@
 #include "tools/runner/mem.h"
 #include "tools/runner/model_check.h"
 #include "tools/runner/scheduler.h"
+#include "tools/runner/stop.h"
 
 /* Context of a session where none is given: prompts and answers of a load are short. */
 #define DEFAULT_CONTEXT 512
@@ -26,6 +27,9 @@ struct serve {
 
 static int no_memory(struct serve *serve)
 {
+	if (serve->options.memory_limit)
+		return yi_error_set(&serve->error, YI_EXIT_TROUBLE, -ENOMEM,
+				    "no memory to start with, --memory-limit leaves too little");
 	return yi_error_set(&serve->error, YI_EXIT_TROUBLE, -ENOMEM, "no memory");
 }
 
@@ -105,10 +109,14 @@ static int prepare(struct serve *serve)
 			return no_memory(serve);
 	}
 	scheduler->workers = yi_workers_create(options->threads ? options->threads : 1);
+	if (!scheduler->workers)
+		return yi_error_set(&serve->error, YI_EXIT_TROUBLE, -errno,
+				    "threads can't be started: %s", strerror(errno));
 	scheduler->forward = yi_forward_create(serve->model, scheduler->workers,
 					       options->exact ? YI_EXACT : YI_FAST);
-	if (!scheduler->workers || !scheduler->forward)
+	if (!scheduler->forward)
 		return no_memory(serve);
+	yi_forward_watch(scheduler->forward, &scheduler->stats.tiers);
 	if (options->leak_demo)
 		scheduler->ended = yi_leak_demo_session;
 	if (!options->quiet && isatty(STDERR_FILENO))
@@ -155,17 +163,22 @@ static int serve_all(struct serve *serve)
 	stats->weight_bytes = serve->model->weight_bytes;
 	stats->mapped_bytes =
 		serve->model->load == YI_LOAD_MMAP ? serve->model->file->file_bytes : 0;
+	yi_stop_watch();
 	code = yi_scheduler_run(scheduler);
 	if (code)
 		return no_memory(serve);
 	if (scheduler->not_finite && yi_model_check_data(serve->model, &serve->error))
 		return -EINVAL;
-	if (yi_scheduler_report(scheduler))
-		code = yi_error_set(&serve->error, YI_EXIT_TROUBLE, -EIO, "%s: cannot be written",
-				    serve->options.stats);
-	if (scheduler->answers && fflush(scheduler->answers))
-		code = yi_error_set(&serve->error, YI_EXIT_TROUBLE, -EIO, "%s: cannot be written",
-				    serve->options.answers);
+	code = yi_scheduler_report(scheduler);
+	if (code)
+		code = yi_error_set(&serve->error, YI_EXIT_TROUBLE, code,
+				    "%s: cannot be written: %s", serve->options.stats,
+				    strerror(-code));
+	errno = EIO;
+	if (scheduler->answers && (fflush(scheduler->answers) || ferror(scheduler->answers)))
+		code = yi_error_set(&serve->error, YI_EXIT_TROUBLE, -errno,
+				    "%s: cannot be written: %s", serve->options.answers,
+				    strerror(errno));
 	return code;
 }
 
@@ -206,7 +219,7 @@ int yi_serve_main(int argc, char **argv)
 	release(&serve);
 	code = yi_device_end(code, serve.options.quiet, &serve.error);
 	if (code == 0)
-		return 0;
+		return yi_stop_status();
 	fprintf(stderr, "yi-coder-run: %s\n", serve.error.text);
 	return serve.error.status ? serve.error.status : YI_EXIT_TROUBLE;
 }

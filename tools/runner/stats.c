@@ -93,6 +93,14 @@ double yi_stats_cpu_s(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+uint64_t yi_stats_faults(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return (uint64_t)usage.ru_minflt;
+}
+
 /* A "Name:  123 kB" line of /proc/self/status in bytes; 0 if there is none.  (getrusage's largest
  * RSS is also that of the process this one was forked from.) */
 static uint64_t status_bytes(const char *name)
@@ -154,6 +162,7 @@ int yi_stats_write(struct yi_stats *stats, const char *path, void (*more)(FILE *
 {
 	struct rusage usage;
 	FILE *out = strcmp(path, "-") ? fopen(path, "we") : stdout;
+	int failed;
 
 	if (!out)
 		return -errno;
@@ -194,9 +203,12 @@ int yi_stats_write(struct yi_stats *stats, const char *path, void (*more)(FILE *
 		more(out, arg);
 	}
 	fputs("\n}\n", out);
-	if (out == stdout)
-		return fflush(out) ? -errno : 0;
-	return fclose(out) ? -errno : 0;
+	/* Whichever write it was that failed; its errno may be gone. */
+	errno = EIO;
+	failed = fflush(out) || ferror(out) ? -errno : 0;
+	if (out != stdout && fclose(out) && !failed)
+		failed = -errno;
+	return failed;
 }
 
 static void print_memory(const struct yi_stats *stats, FILE *out)

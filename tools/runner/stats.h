@@ -42,8 +42,9 @@ void yi_samples_add(struct yi_samples *samples, double value);
 double yi_samples_quantile(const struct yi_samples *samples, double fraction);
 void yi_samples_clear(struct yi_samples *samples);
 
-double yi_stats_now_s(void); /* monotonic */
-double yi_stats_cpu_s(void); /* of all threads */
+double yi_stats_now_s(void);    /* monotonic */
+double yi_stats_cpu_s(void);    /* of all threads */
+uint64_t yi_stats_faults(void); /* minor ones of the process */
 /* The JSON object of --stats; members the caller adds are written by `more` before the end. */
 int yi_stats_write(struct yi_stats *stats, const char *path, void (*more)(FILE *, void *),
 		   void *arg);
