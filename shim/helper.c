@@ -57,6 +57,7 @@ static void nap(uint32_t quiet)
 
 static void run(void)
 {
+	uint64_t ticked = 0;
 	uint32_t quiet = 0;
 
 	(void)tm_sys_prctl(PR_SET_NAME, (unsigned long)(uintptr_t) "tiermalloc", 0, 0);
@@ -67,7 +68,12 @@ static void run(void)
 		nap(quiet);
 		if (atomic_load_explicit(&helper.stop, memory_order_acquire))
 			break;
+		tm_purge_surplus();
 		now = tm_clock_ms();
+		/* woken before the time */
+		if (now - ticked < TM_PURGE_TICK_MS * 3 / 4)
+			continue;
+		ticked = now;
 		left = tm_purge_tick(now);
 		if (helper.trim)
 			left += helper.trim(now);
@@ -191,6 +197,12 @@ void tm_helper_kick(void)
 	tm_lock_release(&helper.lock);
 }
 
+/* Before its next tick there is something to do. */
+static void hurry(void)
+{
+	tm_sys_futex(&helper.stop, FUTEX_WAKE_PRIVATE, 1, NULL);
+}
+
 void tm_helper_stop(void)
 {
 	(void)tm_lock_acquire(&helper.lock);
@@ -229,7 +241,7 @@ void tm_helper_init(enum tm_thread mode, size_t (*trim)(uint64_t now_ms))
 	helper.never = mode == TM_THREAD_NEVER;
 	helper.generation = tm_fork_generation();
 	tm_lock_register(&helper.lock);
-	tm_purge_watch(tm_helper_kick);
+	tm_purge_watch(tm_helper_kick, hurry);
 }
 
 void tm_helper_stay(void)

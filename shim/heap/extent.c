@@ -229,10 +229,13 @@ static bool find_or_use_others(struct tm_part_state *ps, size_t pages, size_t al
 		return false;
 	found = tm_place_find(ps, (uint32_t)pages, (uint32_t)align, ret_found);
 	if (found) {
-		if (!tm_place_is_cold(ret_found->at, pages) ||
-		    tm_place_warm(ps, (uint32_t)pages, (uint32_t)align, ret_found))
+		if (tm_place_cold_pages(ret_found->at, pages) == 0)
 			return true;
-		ps->cold_pages += pages;
+		tm_place_warmest(ps, (uint32_t)pages, (uint32_t)align, ret_found);
+		fresh = tm_place_cold_pages(ret_found->at, pages);
+		if (fresh == 0)
+			return true;
+		ps->cold_pages += fresh;
 		fresh = ps->cold_pages;
 		if (tm_part_of(ps) == TM_PART_SPAN && fresh < COLD_PAGES)
 			return true;
@@ -245,8 +248,8 @@ static bool find_or_use_others(struct tm_part_state *ps, size_t pages, size_t al
 	(void)tm_purge_use_others(tm_part_of(ps), found ? pages : fresh);
 	(void)tm_extent_lock(tm_part_of(ps));
 	found = tm_place_find(ps, (uint32_t)pages, (uint32_t)align, ret_found);
-	if (found && tm_place_is_cold(ret_found->at, pages))
-		(void)tm_place_warm(ps, (uint32_t)pages, (uint32_t)align, ret_found);
+	if (found && tm_place_cold_pages(ret_found->at, pages) != 0)
+		tm_place_warmest(ps, (uint32_t)pages, (uint32_t)align, ret_found);
 	return found;
 }
 
@@ -272,14 +275,25 @@ uint32_t tm_extent_run_start(const struct tm_part_state *ps, uint32_t page)
 	return page;
 }
 
+/* What is in use has changed; so much was taken. */
+static void tell(struct tm_part_state *ps, size_t taken)
+{
+	if (tm_swing_note(&ps->swing, ps->mapped_pages - ps->free_pages, tm_part_idle_pages(ps),
+			  taken))
+		tm_purge_consider(ps);
+}
+
 static uint32_t take(struct tm_part_state *ps, size_t pages, size_t align)
 {
 	struct tm_place f;
+	uint32_t cold;
 
 	if (!find_or_use_others(ps, pages, align, &f) && !find_or_grow(ps, pages, align, &f))
 		return TM_PAGE_NIL;
-	if (tm_place_is_cold(f.at, pages)) {
-		ps->fresh_pages += pages;
+	cold = tm_place_cold_pages(f.at, pages);
+	if (cold != 0) {
+		ps->fresh_pages += cold;
+		tm_swing_cold(&ps->swing, cold, tm_part_idle_pages(ps));
 		tm_dense_note(tm_part_of(ps), f.at, pages);
 	}
 	tm_extent_carve(ps, f.run, f.at, (uint32_t)pages);
@@ -292,8 +306,10 @@ static void *take_any(enum tm_part part, size_t pages, size_t align_pages)
 	struct tm_part_state *ps = tm_extent_lock(part);
 	uint32_t at = take(ps, pages, align_pages);
 
-	if (at != TM_PAGE_NIL)
+	if (at != TM_PAGE_NIL) {
 		tm_unit_take(ps, at, (uint32_t)pages);
+		tell(ps, pages);
+	}
 	tm_extent_unlock(ps);
 	return at == TM_PAGE_NIL ? NULL : tm_zone_page_addr(at);
 }
@@ -355,6 +371,7 @@ static void *take_zero(enum tm_part part, size_t pages, size_t align_pages)
 	edge[0] = tm_zone.units[first];
 	edge[1] = tm_zone.units[last];
 	tm_unit_take_edges(ps, at, (uint32_t)pages);
+	tell(ps, pages);
 	tm_extent_unlock(ps);
 
 	for (uint32_t i = first; i <= last; i++) {
@@ -407,6 +424,7 @@ bool tm_extent_take_at(enum tm_part part, void *start, size_t pages)
 	    (*tm_part_tag(at) & TM_TAG_FREE) && (*tm_part_tag(at) & ~TM_TAG_FREE) >= pages) {
 		tm_extent_carve(ps, at, at, (uint32_t)pages);
 		tm_unit_take(ps, at, (uint32_t)pages);
+		tell(ps, pages);
 		ok = true;
 	}
 	tm_extent_unlock(ps);
@@ -426,6 +444,7 @@ void tm_extent_give(enum tm_part part, void *start, size_t pages)
 	if (at >= ps->trusted) {
 		tm_extent_join(ps, at, (uint32_t)pages, &run, &run_pages);
 		tm_unit_give(ps, at, (uint32_t)pages, run, run_pages);
+		tell(ps, 0);
 	}
 	event = ps->gives++;
 	tm_extent_unlock(ps);

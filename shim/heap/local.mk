@@ -12,6 +12,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/huge.c \
 	%reldir%/huge.h \
 	%reldir%/place.c \
+	%reldir%/swing.c \
+	%reldir%/swing.h \
 	%reldir%/tier.c \
 	%reldir%/tier.h \
 	%reldir%/granule.h \
@@ -44,5 +46,6 @@ libtmcore_a_SOURCES += \
 	%reldir%/trim.c \
 	%reldir%/trim.h \
 	%reldir%/unit.c \
+	%reldir%/unmap.c \
 	%reldir%/zone.c \
 	%reldir%/zone.h

@@ -7,6 +7,7 @@
 #define TM_HEAP_PART_H
 
 #include "shim/heap/extent.h"
+#include "shim/heap/swing.h"
 #include "shim/heap/zone.h"
 #include "shim/os/lock.h"
 
@@ -34,6 +35,7 @@ struct tm_part_state {
 	uint32_t sparse_granules;   /* of the units of that list */
 	uint32_t whole_low;         /* fewest in `whole` since purge.c looked last */
 	uint32_t tick;              /* purge.c's count of ticks */
+	struct tm_swing swing;
 
 	uint32_t warm_page;   /* where resident memory was found last, its end */
 	uint64_t cold_pages;  /* taken of what had been given back, since others had to give */
@@ -53,6 +55,13 @@ extern TM_HIDDEN struct tm_part_state tm_parts[TM_PART_COUNT];
 TM_INLINE uint32_t *tm_part_tag(uint32_t page)
 {
 	return &tm_zone.tags[page];
+}
+
+/* Free and maybe resident. */
+TM_INLINE uint64_t tm_part_idle_pages(const struct tm_part_state *ps)
+{
+	return (uint64_t)ps->whole.count * TM_UNIT_PAGES +
+	       (uint64_t)ps->sparse_granules * TM_GRANULE_PAGES;
 }
 
 TM_INLINE enum tm_part tm_part_of(const struct tm_part_state *ps)
@@ -77,9 +86,13 @@ struct tm_place {
 
 bool tm_place_find(const struct tm_part_state *ps, uint32_t pages, uint32_t align,
 		   struct tm_place *best);
-bool tm_place_is_cold(uint32_t at, size_t pages);
-bool tm_place_warm(struct tm_part_state *ps, uint32_t pages, uint32_t align,
-		   struct tm_place *ret_found);
+
+/* Of these pages so many were given back, or never had: to take them is to get new memory. */
+uint32_t tm_place_cold_pages(uint32_t at, size_t pages);
+
+/* A place with fewer of them than the one found, if there is any. */
+void tm_place_warmest(struct tm_part_state *ps, uint32_t pages, uint32_t align,
+		      struct tm_place *found);
 
 /* extent.c */
 struct tm_part_state *tm_extent_lock(enum tm_part part);
@@ -90,6 +103,13 @@ void tm_extent_join(struct tm_part_state *ps, uint32_t start, uint32_t pages, ui
 		    uint32_t *ret_pages);
 
 void tm_extent_relabel(struct tm_part_state *ps, enum tm_part to, uint32_t page, uint32_t pages);
+
+/* unmap.c; [part lock] */
+size_t tm_unmap_end(struct tm_part_state *ps, uint32_t keep_units);
+size_t tm_unmap_all(enum tm_part part); /* takes the lock */
+
+/* purge.c: a window of the part's swing ended */
+void tm_purge_consider(const struct tm_part_state *ps);
 
 /* unit.c */
 void tm_unit_init(struct tm_part_state *ps);

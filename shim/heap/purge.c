@@ -31,6 +31,9 @@
 #define SPARSE_DECAYS 4u
 #define SPARSE_KEEP_BYTES ((size_t)1 << 20)
 
+/* Stays at least when the surplus of a swing goes. */
+#define SWING_KEEP_BYTES ((size_t)8 << 20)
+
 static struct {
 	struct tm_lock lock;
 	bool ready;
@@ -45,7 +48,10 @@ static struct tm_purge_options options; /* [const after configure] */
 static bool configured;
 
 static void (*call_help)(void); /* [const after watch] */
-static _Atomic uint32_t mode;   /* enum tm_purge_mode */
+static void (*call_hurry)(void);
+static _Atomic uint32_t surplus; /* enum surplus */
+enum surplus { SURPLUS_NONE, SURPLUS_WAITS, SURPLUS_TOLD };
+static _Atomic uint32_t mode; /* enum tm_purge_mode */
 
 /* In modes without a thread: look at the clock once in so many events. */
 #define EVENTS_PER_LOOK 64u
@@ -233,7 +239,7 @@ static size_t purge_sparse(struct tm_part_state *ps, uint32_t ticks, size_t keep
 }
 
 /* Units that no tick of the decay needed. */
-static uint32_t surplus(enum tm_part part, uint32_t low, uint32_t ticks)
+static uint32_t unneeded(enum tm_part part, uint32_t low, uint32_t ticks)
 {
 	uint32_t n = (uint32_t)tm_bits_min(ticks, WINDOW_MAX);
 	uint32_t least = low;
@@ -259,72 +265,53 @@ static void forget_purged(enum tm_part part, uint32_t units)
 	}
 }
 
-/* Free units at the end of what is mapped for the part that are certainly not resident. */
-static uint32_t clean_at_end(const struct tm_part_state *ps, uint32_t end)
+static uint64_t surplus_pages(const struct tm_part_state *ps)
 {
-	uint32_t n = 0;
+	const struct tm_purge_policy *policy = policy_of(tm_part_of(ps));
+	size_t keep = tm_bits_max(policy->keep_bytes, SWING_KEEP_BYTES);
 
-	while (end - n > ps->trusted / TM_UNIT_PAGES) {
-		const struct tm_unit *u = &tm_zone.units[end - n - 1];
-
-		if (u->part != ps - tm_parts || u->used || u->touched)
-			break;
-		n++;
-	}
-	return n;
-}
-
-/* Unmap free units of which nothing is resident. Under the lock: so the call is short. */
-static size_t unmap_units(struct tm_part_state *ps, struct piece piece)
-{
-	uint32_t run, run_pages;
-
-	tm_extent_carve(ps, tm_extent_run_start(ps, piece.page), piece.page, piece.pages);
-	if (tm_zone_unmap((enum tm_part)(ps - tm_parts), piece.page, piece.pages)) {
-		tm_extent_join(ps, piece.page, piece.pages, &run, &run_pages);
-		tm_unit_give(ps, piece.page, piece.pages, run, run_pages);
+	/* who asked for a longer decay shall have it */
+	if (policy->decay_ms > AUTO_DECAY_MS)
 		return 0;
-	}
-	ps->mapped_pages -= piece.pages;
-	return (size_t)piece.pages << TM_PAGE_SHIFT;
+	return tm_swing_surplus(&ps->swing, ps->mapped_pages - ps->free_pages,
+				tm_part_idle_pages(ps), keep >> TM_PAGE_SHIFT);
 }
 
-/*
- * Address space goes back too: it counts against address limits, and as memory where the kernel does
- * not overcommit. Only from the end, so that no mapping is split.
- */
-static size_t unmap_end(struct tm_part_state *ps, uint32_t keep_units)
+void tm_purge_consider(const struct tm_part_state *ps)
 {
-	uint32_t next = tm_zone_next((enum tm_part)(ps - tm_parts));
-	uint32_t end = next / TM_UNIT_PAGES;
-	uint32_t units = next % TM_UNIT_PAGES ? 0 : clean_at_end(ps, end);
+	uint32_t none = SURPLUS_NONE;
 
-	if (units <= keep_units)
-		return 0;
-	return unmap_units(ps,
-			   (struct piece){(end - units) * TM_UNIT_PAGES, units * TM_UNIT_PAGES});
+	if (surplus_pages(ps) >= TM_UNIT_PAGES)
+		atomic_compare_exchange_strong(&surplus, &none, SURPLUS_WAITS);
 }
 
-/* Where addresses ran out: every free unit of the part. Splits mappings. */
-static size_t unmap_all(enum tm_part part)
+/* Oldest idle granules of units that are in use, about so many pages. */
+static uint64_t purge_granules(struct tm_part_state *ps, uint64_t pages)
 {
-	struct tm_part_state *ps = tm_extent_lock(part);
-	uint32_t end = (uint32_t)(__atomic_load_n(&tm_zone.len, __ATOMIC_RELAXED) >> TM_UNIT_SHIFT);
-	size_t bytes = 0;
+	uint64_t done = 0;
 
-	for (uint32_t at = ps->trusted / TM_UNIT_PAGES; at < end; at++) {
-		uint32_t units = 0;
+	while (done < pages && ps->sparse.count) {
+		uint32_t at = ps->sparse.first;
+		uint32_t tick = tm_zone.units[at].tick;
+		struct piece piece = first_idle(at);
 
-		while (at + units < end && tm_zone.units[at + units].part == part &&
-		       !tm_zone.units[at + units].used && !tm_zone.units[at + units].touched)
-			units++;
-		if (units)
-			bytes += unmap_units(
-				ps, (struct piece){at * TM_UNIT_PAGES, units * TM_UNIT_PAGES});
-		at += units;
+		done += piece.pages;
+		(void)give_back(ps, piece);
+		tm_unit_age(ps, at, tick);
 	}
-	tm_extent_unlock(ps);
-	return bytes;
+	return done;
+}
+
+static void purge_swing(struct tm_part_state *ps)
+{
+	uint64_t pages = surplus_pages(ps), done;
+
+	if (pages < TM_UNIT_PAGES)
+		return;
+	done = purge_whole(ps, (uint32_t)(pages / TM_UNIT_PAGES)) >> TM_PAGE_SHIFT;
+	if (done < pages)
+		done += purge_granules(ps, pages - done);
+	tm_swing_purged(&ps->swing, done);
 }
 
 /* Bytes that later ticks may still give back. */
@@ -334,7 +321,7 @@ static size_t tick_part(enum tm_part part)
 	struct tm_part_state *ps = tm_extent_lock(part);
 	uint32_t ticks = decay_ticks(part);
 	uint32_t keep = (uint32_t)tm_bits_min(policy->keep_bytes >> TM_UNIT_SHIFT, UINT32_MAX);
-	uint32_t units = surplus(part, ps->whole_low, ticks);
+	uint32_t units = unneeded(part, ps->whole_low, ticks);
 	size_t left = 0;
 	size_t live, keep_sparse;
 
@@ -349,7 +336,7 @@ static size_t tick_part(enum tm_part part)
 	keep_sparse = tm_bits_min(policy->keep_bytes, SPARSE_KEEP_BYTES);
 	(void)purge_sparse(ps, ticks, tm_bits_max(keep_sparse, live / SPARSE_SHARE));
 	(void)purge_sparse(ps, ticks * SPARSE_DECAYS, keep_sparse);
-	(void)unmap_end(ps, SPARE_ADDRESS_UNITS);
+	(void)tm_unmap_end(ps, SPARE_ADDRESS_UNITS);
 	tm_huge_tick(part);
 	if (ps->whole.count > keep)
 		left += (size_t)(ps->whole.count - keep) << TM_UNIT_SHIFT;
@@ -398,6 +385,21 @@ size_t tm_purge_tick(uint64_t now_ms)
 	return left;
 }
 
+void tm_purge_surplus(void)
+{
+	if (atomic_exchange(&surplus, SURPLUS_NONE) == SURPLUS_NONE ||
+	    (configured && options.giveback == TM_GIVEBACK_OFF) || !lock_purge())
+		return;
+	for (int i = 0; i < TM_PART_COUNT; i++)
+		if (i != TM_PART_GROW) {
+			struct tm_part_state *ps = tm_extent_lock((enum tm_part)i);
+
+			purge_swing(ps);
+			tm_extent_unlock(ps);
+		}
+	tm_lock_release(&purge.lock);
+}
+
 static size_t purge_all(enum tm_part part)
 {
 	struct tm_part_state *ps = tm_extent_lock(part);
@@ -408,7 +410,7 @@ static size_t purge_all(enum tm_part part)
 	bytes = purge_whole(ps, UINT32_MAX);
 	ps->tick++;
 	bytes += purge_sparse(ps, 1, 0);
-	bytes += unmap_end(ps, 0);
+	bytes += tm_unmap_end(ps, 0);
 	tm_extent_unlock(ps);
 	return bytes;
 }
@@ -491,7 +493,7 @@ bool tm_purge_rescue(enum tm_part part)
 
 	for (int i = 0; i < TM_PART_COUNT; i++)
 		if (i != TM_PART_GROW)
-			bytes += unmap_all((enum tm_part)i);
+			bytes += tm_unmap_all((enum tm_part)i);
 	/* where the kernel doesn't unmap either */
 	for (int i = 0; i < TM_PART_COUNT; i++)
 		if (i != (int)part && i != TM_PART_GROW)
@@ -528,11 +530,21 @@ enum tm_purge_mode tm_purge_mode(void)
 	return (enum tm_purge_mode)atomic_load_explicit(&mode, memory_order_relaxed);
 }
 
-void tm_purge_watch(void (*help)(void))
+void tm_purge_watch(void (*help)(void), void (*hurry)(void))
 {
 	call_help = help;
+	call_hurry = hurry;
 	if (!configured || options.giveback != TM_GIVEBACK_OFF)
 		tm_purge_set_mode(TM_PURGE_WATCHED);
+}
+
+/* Once, however many free memory until somebody comes. */
+static TM_COLD void hurry(void)
+{
+	uint32_t waits = SURPLUS_WAITS;
+
+	if (atomic_compare_exchange_strong(&surplus, &waits, SURPLUS_TOLD))
+		call_hurry();
 }
 
 void tm_purge_notice(uint64_t event)
@@ -549,10 +561,15 @@ void tm_purge_notice(uint64_t event)
 		/* it may be gone: with a vfork child that started it, or in a raw fork's child (H46) */
 		if (event % EVENTS_PER_LOOK == 0)
 			call_help();
+		if (TM_UNLIKELY(atomic_load_explicit(&surplus, memory_order_relaxed) ==
+				SURPLUS_WAITS))
+			hurry();
 		break;
 	case TM_PURGE_BY_CALLERS:
-		if (event % EVENTS_PER_LOOK == 0)
+		if (event % EVENTS_PER_LOOK == 0) {
+			tm_purge_surplus();
 			(void)tm_purge_tick(tm_clock_ms());
+		}
 		break;
 	case TM_PURGE_ALONE: break;
 	}

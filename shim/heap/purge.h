@@ -5,7 +5,8 @@
  * While work goes on, nothing that it needs is given back: per part the fewest wholly free units
  * since the last tick are noted, and what the last decay's ticks never needed is surplus. It goes
  * back oldest first, in whole 2 MiB units. Free granules of units that are in use otherwise go back
- * once nothing happened in their unit for a decay. A floor of free memory stays.
+ * once nothing happened in their unit for a decay. A floor of free memory stays. Where so much was taken
+ * meanwhile that its swing is known, the surplus goes at once (swing.h).
  *
  * The kernel is called without any lock: the pages are cut out of the free memory before, and return
  * to it as known zeros. Where the kernel refuses (locked pages, a filter), they return as they were
@@ -43,6 +44,12 @@ void tm_purge_configure(const struct tm_purge_options *options);
  */
 size_t tm_purge_tick(uint64_t now_ms);
 
+/*
+ * What the parts' swing says that nobody needs (swing.h) goes back, without waiting for a decay. For the
+ * helper, which is woken for it.
+ */
+void tm_purge_surplus(void);
+
 /* All free memory of all parts goes back now. Returns the bytes given back. */
 size_t tm_purge_now(void);
 
@@ -78,8 +85,8 @@ enum tm_purge_mode {
 	TM_PURGE_BY_CALLERS, /* whoever takes or gives memory, now and then */
 };
 
-/* From now on help is called; off all locks. */
-void tm_purge_watch(void (*help)(void));
+/* From now on help is called, or told that there is a surplus; off all locks. */
+void tm_purge_watch(void (*help)(void), void (*hurry)(void));
 void tm_purge_set_mode(enum tm_purge_mode mode);
 enum tm_purge_mode tm_purge_mode(void);
 

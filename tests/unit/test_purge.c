@@ -259,6 +259,52 @@ Test(purge, options_are_followed)
 	cr_assert_eq(stats_of(TM_PART_LARGE).retained_bytes, 40 * MIB);
 }
 
+/* Sessions of some buffers each; whatever ends is followed by another at once. */
+enum { SESSIONS = 100, BUFFERS = 4 };
+static void *buffer[SESSIONS][BUFFERS];
+static size_t buffer_bytes[SESSIONS][BUFFERS];
+static size_t live_bytes;
+
+static void session(int s, uint64_t *seed)
+{
+	uint64_t n = 1 + random_next(seed) % BUFFERS;
+
+	for (uint64_t i = 0; i < BUFFERS; i++) {
+		size_t bytes = (MIB << random_next(seed) % 5) + random_next(seed) % 256 * 4096;
+
+		if (buffer[s][i] != NULL)
+			tm_extent_give(TM_PART_LARGE, buffer[s][i], PAGES(buffer_bytes[s][i]));
+		live_bytes -= buffer_bytes[s][i];
+		buffer_bytes[s][i] = i < n ? bytes : 0;
+		buffer[s][i] = NULL;
+		live_bytes += buffer_bytes[s][i];
+	}
+	for (uint64_t i = 0; i < n; i++)
+		buffer[s][i] = tm_extent_take(TM_PART_LARGE, PAGES(buffer_bytes[s][i]), 1);
+}
+
+Test(purge, what_sessions_do_not_want_again_goes_between_two_ticks)
+{
+	uint64_t seed = 5;
+	double sum = 0;
+
+	heap_fresh();
+	for (int s = 0; s < SESSIONS; s++)
+		session(s, &seed);
+	for (int i = 0; i < 1000; i++) {
+		struct tm_part_stats st;
+
+		session((int)(random_next(&seed) % SESSIONS), &seed);
+		/* the helper is woken */
+		tm_purge_surplus();
+		st = stats_of(TM_PART_LARGE);
+		sum += (double)(st.retained_bytes + st.sparse_bytes) / (double)live_bytes;
+	}
+	cr_assert_lt(sum / 1000, .06, "%.3f of what is live is idle", sum / 1000);
+	cr_assert_gt(kernel.dontneeds, 0);
+	heap_check();
+}
+
 static void start_world(void)
 {
 	heap_fresh();

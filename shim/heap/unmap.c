@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * unmap: address space of a part that goes back, of which nothing is resident. Called by purge.c; the
+ * zone keeps what is unmapped for the part's later steps. See part.h.
+ */
+#include "shim/heap/part.h"
+
+/* Free units at the end of what is mapped for the part that are certainly not resident. */
+static uint32_t clean_at_end(const struct tm_part_state *ps, uint32_t end)
+{
+	uint32_t n = 0;
+
+	while (end - n > ps->trusted / TM_UNIT_PAGES) {
+		const struct tm_unit *u = &tm_zone.units[end - n - 1];
+
+		if (u->part != ps - tm_parts || u->used || u->touched)
+			break;
+		n++;
+	}
+	return n;
+}
+
+/* Unmap free units of which nothing is resident. Under the lock: so the call is short. */
+static size_t unmap_units(struct tm_part_state *ps, uint32_t page, uint32_t pages)
+{
+	uint32_t run, run_pages;
+
+	tm_extent_carve(ps, tm_extent_run_start(ps, page), page, pages);
+	if (tm_zone_unmap((enum tm_part)(ps - tm_parts), page, pages)) {
+		tm_extent_join(ps, page, pages, &run, &run_pages);
+		tm_unit_give(ps, page, pages, run, run_pages);
+		return 0;
+	}
+	ps->mapped_pages -= pages;
+	return (size_t)pages << TM_PAGE_SHIFT;
+}
+
+/*
+ * Address space goes back too: it counts against address limits, and as memory where the kernel does
+ * not overcommit. Only from the end, so that no mapping is split.
+ */
+size_t tm_unmap_end(struct tm_part_state *ps, uint32_t keep_units)
+{
+	uint32_t next = tm_zone_next((enum tm_part)(ps - tm_parts));
+	uint32_t end = next / TM_UNIT_PAGES;
+	uint32_t units = next % TM_UNIT_PAGES ? 0 : clean_at_end(ps, end);
+
+	if (units <= keep_units)
+		return 0;
+	return unmap_units(ps, (end - units) * TM_UNIT_PAGES, units * TM_UNIT_PAGES);
+}
+
+/* Where addresses ran out: every free unit of the part. Splits mappings. */
+size_t tm_unmap_all(enum tm_part part)
+{
+	struct tm_part_state *ps = tm_extent_lock(part);
+	uint32_t end = (uint32_t)(__atomic_load_n(&tm_zone.len, __ATOMIC_RELAXED) >> TM_UNIT_SHIFT);
+	size_t bytes = 0;
+
+	for (uint32_t at = ps->trusted / TM_UNIT_PAGES; at < end; at++) {
+		uint32_t units = 0;
+
+		while (at + units < end && tm_zone.units[at + units].part == part &&
+		       !tm_zone.units[at + units].used && !tm_zone.units[at + units].touched)
+			units++;
+		if (units)
+			bytes += unmap_units(ps, at * TM_UNIT_PAGES, units * TM_UNIT_PAGES);
+		at += units;
+	}
+	tm_extent_unlock(ps);
+	return bytes;
+}
