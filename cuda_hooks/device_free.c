@@ -121,7 +121,8 @@ static tm_cu_ptr over_budget(uint16_t context)
 		return at;
 	}
 	/* One slab more than that: the next request would make it anew. */
-	if (tm_pool_slab_empty_bytes(&p->slab) > keep + tm_pools_slab_step(context, 0)) {
+	if (p->slab.empty_bytes > keep &&
+	    p->slab.empty_bytes > keep + tm_pools_slab_step(context, 0)) {
 		at = tm_pool_slab_remove_empty(&p->slab, &bytes);
 		if (at != 0)
 			tm_pools_changed(tm_context_at(context)->device, (int64_t)bytes);
@@ -242,32 +243,36 @@ static tm_cu_result free_block(const struct release *f)
 	return pass_on(f, &g.block);
 }
 
-static tm_cu_result free_plain(const struct release *f)
-{
-	struct tm_track_block was;
-	bool known = tm_note_release(TM_TRACK_ADDRESS, f->ptr, &was);
-	tm_cu_result rc = real_free(f);
-	if (rc != TM_CU_SUCCESS && known)
-		tm_note_undo(TM_TRACK_ADDRESS, f->ptr, &was);
-	return rc;
-}
+/* Without pools the driver's answer is all that counts. */
+#define FREE_PLAIN(ptr, call)                                                                      \
+	do {                                                                                       \
+		struct tm_track_block was;                                                         \
+		bool known = tm_note_release(TM_TRACK_ADDRESS, ptr, &was);                         \
+		tm_cu_result rc = (call);                                                          \
+		if (TM_UNLIKELY(rc != TM_CU_SUCCESS) && known)                                     \
+			tm_note_undo(TM_TRACK_ADDRESS, ptr, &was);                                 \
+		return rc;                                                                         \
+	} while (0)
 
 tm_cu_result tm_on_cuMemFree_v2(tm_cu_ptr ptr)
 {
-	struct release f = {ptr, NULL, FREE_NOW};
-	return tm_hooks_pools() ? free_block(&f) : free_plain(&f);
+	if (tm_hooks_pools())
+		return free_block(&(struct release){ptr, NULL, FREE_NOW});
+	FREE_PLAIN(ptr, tm_driver.cuMemFree_v2(ptr));
 }
 
 tm_cu_result tm_on_cuMemFreeAsync(tm_cu_ptr ptr, tm_cu_stream stream)
 {
-	struct release f = {ptr, stream, FREE_ASYNC};
-	return tm_hooks_pools() ? free_block(&f) : free_plain(&f);
+	if (tm_hooks_pools())
+		return free_block(&(struct release){ptr, stream, FREE_ASYNC});
+	FREE_PLAIN(ptr, tm_driver.cuMemFreeAsync(ptr, stream));
 }
 
 tm_cu_result tm_on_cuMemFreeAsync_ptsz(tm_cu_ptr ptr, tm_cu_stream stream)
 {
-	struct release f = {ptr, stream, FREE_ASYNC_PTDS};
-	return tm_hooks_pools() ? free_block(&f) : free_plain(&f);
+	if (tm_hooks_pools())
+		return free_block(&(struct release){ptr, stream, FREE_ASYNC_PTDS});
+	FREE_PLAIN(ptr, tm_driver.cuMemFreeAsync_ptsz(ptr, stream));
 }
 
 /* --- what the driver says of it ------------------------------------------------------------------- */

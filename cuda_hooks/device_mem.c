@@ -34,10 +34,10 @@ static void note(const struct request *q, tm_cu_ptr at, uint64_t owner)
 				   .born_ms = q->now_ms,
 				   .refs = 1,
 				   .context = q->context,
-				   .site_class = q->class};
-	struct tm_track_where where =
-		tm_note_where(q->context, TM_LEDGER_GPU_DEVICE, q->verdict.tier);
-	tm_track_add(TM_TRACK_ADDRESS, at, &b, &where);
+				   .site_class = q->class,
+				   .kind = TM_LEDGER_GPU_DEVICE};
+	b.row = tm_note_row(q->context, TM_LEDGER_GPU_DEVICE, q->verdict.tier);
+	tm_track_add(TM_TRACK_ADDRESS, at, &b);
 }
 
 static bool take_whole(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
@@ -317,7 +317,7 @@ static bool grow_slab(struct request *q, tm_cu_ptr *ret)
 	tm_hooks_lock();
 	p = tm_context_at(q->context)->pools;
 	if (p != NULL && tm_context_at(q->context)->handle == q->handle) {
-		added = tm_pool_slab_add(&p->slab, at, bytes);
+		added = tm_pool_slab_add(&p->slab, at, bytes, tm_pool_slab_kind(q->bytes));
 		if (added) {
 			tm_pools_changed(tm_context_at(q->context)->device, -(int64_t)bytes);
 			count(q->context, false);

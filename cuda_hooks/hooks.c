@@ -49,11 +49,6 @@ void tm_hooks_fork_child(void)
 	atomic_store_explicit(&serves, 0, memory_order_relaxed);
 }
 
-bool tm_hooks_pools(void)
-{
-	return tm_root.options.cuda == TM_CUDA_POOL && tm_root.options.mode == TM_MODE_ON;
-}
-
 static bool is_dead(void)
 {
 	uint32_t born = atomic_load_explicit(&initialised, memory_order_relaxed);

@@ -15,6 +15,7 @@
 
 #include "shim/base/attrs.h"
 #include "shim/base/cuda_types.h"
+#include "shim/boot.h"
 
 /* Exports, and what they call: tm_on_SYMBOL, wherever it is defined. */
 #define D(symbol, name, version, stream, kind, parameters, arguments)                              \
@@ -38,7 +39,10 @@ void tm_hooks_lock(void);
 void tm_hooks_unlock(void);
 
 /* True: TIERMALLOC_CUDA=pool, and this process may. */
-bool tm_hooks_pools(void);
+TM_INLINE bool tm_hooks_pools(void)
+{
+	return tm_root.options.cuda == TM_CUDA_POOL && tm_root.options.mode == TM_MODE_ON;
+}
 
 /* cuInit succeeded in this process: a forked child of it gets no service. */
 void tm_hooks_initialised(void);

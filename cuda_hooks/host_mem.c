@@ -39,9 +39,10 @@ static void note(uint16_t context, void *ptr, uint64_t bytes, uint64_t owner)
 				   .owner = owner,
 				   .born_ms = (uint32_t)tm_clock_ms(),
 				   .refs = 1,
-				   .context = context};
-	struct tm_track_where where = tm_note_where(context, TM_LEDGER_GPU_PINNED, 0);
-	tm_track_add(TM_TRACK_ADDRESS, (uintptr_t)ptr, &b, &where);
+				   .context = context,
+				   .kind = TM_LEDGER_GPU_PINNED};
+	b.row = tm_note_row(context, TM_LEDGER_GPU_PINNED, TM_TIER_ALL);
+	tm_track_add(TM_TRACK_ADDRESS, (uintptr_t)ptr, &b);
 }
 
 static bool pools_host(size_t bytes)

@@ -7,6 +7,7 @@
 
 #include "cuda_hooks/driver.h"
 #include "cuda_hooks/hooks.h"
+#include "cuda_hooks/note.h"
 #include "cuda_hooks/pools.h"
 #include "cuda_hooks/track.h"
 #include "shim/boot.h"
@@ -79,6 +80,7 @@ static void fork_child(void)
 {
 	tm_hooks_fork_child();
 	tm_track_fork_child();
+	tm_note_fork_child();
 }
 
 const struct tm_module tm_cuda_module = {
@@ -86,5 +88,6 @@ const struct tm_module tm_cuda_module = {
 	.want_names = tm_driver_want_names,
 	.is_defined = tm_driver_is_defined,
 	.fork_child = fork_child,
+	.each_visible = tm_track_each_visible,
 	.report = report,
 };

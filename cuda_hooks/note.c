@@ -6,43 +6,74 @@
 #include "shim/ledger.h"
 #include "shim/os/clock.h"
 
+#define GUESSES 64u
+
+/* [lock] Most blocks come from few sites. */
+static struct guess {
+	uint64_t site;
+	uint64_t place; /* context and its life, kind, tier; 0: unused */
+	uint32_t row;
+} guesses[GUESSES];
+
+static const struct tm_ledger_header *ledger_seen; /* [lock] */
+
 /* [lock] The ledger may begin at any time, mostly long before the first call of CUDA. */
-static void move_rows(void)
+static TM_COLD void move_rows(void)
 {
-	static const struct tm_ledger_header *seen;
 	struct tm_ledger_header *header = tm_ledger_header();
 	struct tm_ledger_gpu *area;
-	if (TM_LIKELY(header == seen) || header == NULL)
+	if (header == NULL)
 		return;
-	seen = header;
+	ledger_seen = header;
 	area = tm_ledger_area(TM_LEDGER_GPU_AT, TM_LEDGER_GPU_ROWS * sizeof(*area));
 	if (area != NULL)
 		tm_track_move_rows(area, &header->gpu_rows, &header->gpu_rows_lost);
 }
 
-struct tm_track_where tm_note_where(uint16_t context, enum tm_ledger_gpu_kind kind, uint32_t tier)
+static TM_NOINLINE uint32_t find_row(struct guess *g, uint64_t place, uint16_t context)
 {
 	const struct tm_context *c = tm_context_at(context);
-	move_rows();
-	return (struct tm_track_where){
+	struct tm_track_where where = {
 		.site = tm_hooks_thread.site,
 		.context = (uintptr_t)c->handle,
 		.device = (uint16_t)(c->device < 0 ? 0 : c->device),
-		.kind = (uint16_t)kind,
-		.tier = tier,
+		.kind = (uint16_t)(place >> 8 & 0xff),
+		.tier = (uint32_t)(place & 0xff),
 	};
+	uint32_t row = tm_track_row_of(&where);
+	/* Row 0 is asked for each time: every block without a row of its own is counted as such. */
+	if (row != 0)
+		*g = (struct guess){where.site, place, row};
+	return row;
+}
+
+uint32_t tm_note_row(uint16_t context, enum tm_ledger_gpu_kind kind, enum tm_tier tier)
+{
+	uint64_t site = tm_hooks_thread.site;
+	/* A context's number is used again, in another life. */
+	uint64_t place = (uint64_t)tm_context_at(context)->life << 32 | UINT32_C(1) << 31 |
+			 (uint32_t)context << 16 | (uint32_t)kind << 8 | (uint32_t)tier;
+	struct guess *g = &guesses[(site ^ site >> 6 ^ kind) % GUESSES];
+	if (TM_UNLIKELY(tm_ledger_header() != ledger_seen))
+		move_rows();
+	return TM_LIKELY(g->site == site && g->place == place) ? g->row
+							       : find_row(g, place, context);
+}
+
+void tm_note_fork_child(void)
+{
+	__builtin_memset(guesses, 0, sizeof(guesses));
 }
 
 void tm_note_add(enum tm_track_space space, uint64_t value, uint64_t bytes,
 		 enum tm_ledger_gpu_kind kind)
 {
 	tm_cu_context handle = tm_context_current();
-	struct tm_track_block block = {.bytes = bytes, .refs = 1};
-	struct tm_track_where where;
+	struct tm_track_block block = {.bytes = bytes, .refs = 1, .kind = (uint8_t)kind};
 	tm_hooks_lock();
 	block.context = tm_context_of(handle);
-	where = tm_note_where(block.context, kind, 0);
-	tm_track_add(space, value, &block, &where);
+	block.row = tm_note_row(block.context, kind, TM_TIER_ALL);
+	tm_track_add(space, value, &block);
 	tm_hooks_unlock();
 }
 
@@ -91,14 +122,13 @@ void tm_note_undo(enum tm_track_space space, uint64_t value, const struct tm_tra
 
 void tm_note_map(uint64_t address, uint64_t bytes, uint64_t handle)
 {
-	struct tm_track_block block = {.bytes = bytes, .owner = handle};
-	struct tm_track_where where = {.kind = TM_LEDGER_GPU_VMM};
+	struct tm_track_block block = {.bytes = bytes, .owner = handle, .kind = TM_LEDGER_GPU_VMM};
 	struct tm_track_block *of;
 	tm_hooks_lock();
 	of = tm_track_find(TM_TRACK_HANDLE, handle);
 	if (of != NULL) {
 		of->refs++;
-		tm_track_add(TM_TRACK_MAPPING, address, &block, &where);
+		tm_track_add(TM_TRACK_MAPPING, address, &block);
 	}
 	tm_hooks_unlock();
 }

@@ -7,6 +7,7 @@
 #define TM_CUDA_NOTE_H
 
 #include "cuda_hooks/track.h"
+#include "shim/base/tunables.h"
 
 /* A block was obtained in the current context. */
 void tm_note_add(enum tm_track_space space, uint64_t value, uint64_t bytes,
@@ -27,7 +28,10 @@ void tm_note_undo(enum tm_track_space space, uint64_t value, const struct tm_tra
 void tm_note_map(uint64_t address, uint64_t bytes, uint64_t handle);
 void tm_note_unmap(uint64_t address, uint64_t bytes);
 
-/* [lock] What the ledger shall know of a block of this context, from this thread's call site. */
-struct tm_track_where tm_note_where(uint16_t context, enum tm_ledger_gpu_kind kind, uint32_t tier);
+/* [lock] The row of counters for a block of this context, from this thread's call site. */
+uint32_t tm_note_row(uint16_t context, enum tm_ledger_gpu_kind kind, enum tm_tier tier);
+
+/* In a forked child: rows are numbered anew. */
+void tm_note_fork_child(void);
 
 #endif

@@ -4,31 +4,32 @@
 #include "cuda_hooks/memory.h"
 #include "shim/base/bits.h"
 
+/* A bin for each 32nd of a power of two: few sizes share one, so that a look for the best fit is short. */
+#define FINE_BITS 5u
+
+_Static_assert(TM_POOL_SLAB_BINS == 64u << FINE_BITS, "a bin for every size");
+_Static_assert(TM_POOL_SLAB_GRAIN >= 1u << FINE_BITS, "sizes are multiples of the grain");
+
 static unsigned bin_of(uint64_t bytes)
 {
 	unsigned top = tm_bits_log2(bytes);
-	return top * 8 + (unsigned)((bytes >> (top - 3)) & 7);
-}
-
-static unsigned is_small_slab(const struct tm_slab *slab)
-{
-	return slab->bytes == TM_POOL_SLAB_SMALL_BYTES;
+	return top << FINE_BITS | (unsigned)(bytes >> (top - FINE_BITS) & ((1u << FINE_BITS) - 1));
 }
 
 static void bin_add(struct tm_pool_slab *pool, struct tm_chunk *c)
 {
-	unsigned bin = bin_of(c->bytes), small = is_small_slab(c->slab);
+	unsigned bin = bin_of(c->bytes), kind = c->slab->kind;
 	c->state = TM_CHUNK_FREE;
-	tm_list_push_front(&pool->bin[small][bin], &c->node);
-	pool->has[small][bin / 64] |= UINT64_C(1) << (bin % 64);
+	tm_list_push_front(&pool->bin[kind][bin], &c->node);
+	pool->has[kind][bin / 64] |= UINT64_C(1) << (bin % 64);
 }
 
 static void bin_remove(struct tm_pool_slab *pool, struct tm_chunk *c)
 {
-	unsigned bin = bin_of(c->bytes), small = is_small_slab(c->slab);
-	tm_list_remove(&pool->bin[small][bin], &c->node);
-	if (tm_list_is_empty(&pool->bin[small][bin]))
-		pool->has[small][bin / 64] &= ~(UINT64_C(1) << (bin % 64));
+	unsigned bin = bin_of(c->bytes), kind = c->slab->kind;
+	tm_list_remove(&pool->bin[kind][bin], &c->node);
+	if (tm_list_is_empty(&pool->bin[kind][bin]))
+		pool->has[kind][bin / 64] &= ~(UINT64_C(1) << (bin % 64));
 }
 
 static struct tm_chunk *best_in(const struct tm_list *bin, uint64_t bytes)
@@ -39,6 +40,8 @@ static struct tm_chunk *best_in(const struct tm_list *bin, uint64_t bytes)
 		struct tm_chunk *c = TM_CONTAINER_OF(n, struct tm_chunk, node);
 		if (c->bytes < bytes)
 			continue;
+		if (c->bytes == bytes)
+			return c;
 		if (best == NULL || c->bytes < best->bytes ||
 		    (c->bytes == best->bytes && c->at < best->at))
 			best = c;
@@ -46,20 +49,21 @@ static struct tm_chunk *best_in(const struct tm_list *bin, uint64_t bytes)
 	return best;
 }
 
-static struct tm_chunk *best_fit(const struct tm_pool_slab *pool, unsigned small, uint64_t bytes)
+static struct tm_chunk *best_fit(const struct tm_pool_slab *pool, enum tm_slab_kind kind,
+				 uint64_t bytes)
 {
 	unsigned bin = bin_of(bytes), word = bin / 64;
-	struct tm_chunk *best = best_in(&pool->bin[small][bin], bytes);
+	struct tm_chunk *best = best_in(&pool->bin[kind][bin], bytes);
 	uint64_t has;
 	if (best != NULL)
 		return best;
-	has = tm_bits_from(pool->has[small][word], bin % 64 + 1);
+	has = tm_bits_from(pool->has[kind][word], bin % 64 + 1);
 	while (has == 0) {
-		if (++word == TM_ARRAY_LEN(pool->has[small]))
+		if (++word == TM_ARRAY_LEN(pool->has[kind]))
 			return NULL;
-		has = pool->has[small][word];
+		has = pool->has[kind][word];
 	}
-	return best_in(&pool->bin[small][word * 64 + tm_bits_lowest(has)], bytes);
+	return best_in(&pool->bin[kind][word * 64 + tm_bits_lowest(has)], bytes);
 }
 
 /* What is left over becomes a chunk of its own; without memory for its record it stays with this one. */
@@ -80,29 +84,38 @@ static void split(struct tm_pool_slab *pool, struct tm_chunk *c, uint64_t bytes)
 	bin_add(pool, rest);
 }
 
-static struct tm_chunk *take_from(struct tm_pool_slab *pool, unsigned small, uint64_t bytes)
+static struct tm_chunk *take_from(struct tm_pool_slab *pool, enum tm_slab_kind kind, uint64_t bytes)
 {
 	struct tm_chunk *c;
 	bytes = tm_bits_align_up(bytes, TM_POOL_SLAB_GRAIN);
-	c = bytes == 0 ? NULL : best_fit(pool, small, bytes);
+	c = bytes == 0 ? NULL : best_fit(pool, kind, bytes);
 	if (c == NULL)
 		return NULL;
 	bin_remove(pool, c);
 	split(pool, c, bytes);
 	c->state = TM_CHUNK_LIVE;
+	if (c->slab->live_bytes == 0)
+		pool->empty_bytes -= c->slab->bytes;
 	c->slab->live_bytes += c->bytes;
 	pool->live_bytes += c->bytes;
+	pool->taken++;
 	return c;
 }
 
 struct tm_chunk *tm_pool_slab_take(struct tm_pool_slab *pool, uint64_t bytes)
 {
-	return take_from(pool, bytes < TM_POOL_SLAB_SMALL_MOST, bytes);
+	enum tm_slab_kind kind = tm_pool_slab_kind(bytes);
+	struct tm_chunk *c = take_from(pool, kind, bytes);
+	return c == NULL && kind == TM_SLAB_MIDDLE ? take_from(pool, TM_SLAB_LARGE, bytes) : c;
 }
 
 struct tm_chunk *tm_pool_slab_squeeze(struct tm_pool_slab *pool, uint64_t bytes)
 {
-	return take_from(pool, bytes >= TM_POOL_SLAB_SMALL_MOST, bytes);
+	struct tm_chunk *c = NULL;
+	unsigned kind;
+	for (kind = 0; kind < TM_SLAB_KINDS && c == NULL; kind++)
+		c = take_from(pool, (enum tm_slab_kind)kind, bytes);
+	return c;
 }
 
 void tm_pool_slab_give(struct tm_pool_slab *pool, struct tm_chunk *c, uint32_t epoch)
@@ -129,6 +142,8 @@ static void release(struct tm_pool_slab *pool, struct tm_chunk *c)
 	struct tm_chunk *other = c->above;
 	pool->wait_bytes -= c->bytes;
 	c->slab->live_bytes -= c->bytes;
+	if (c->slab->live_bytes == 0)
+		pool->empty_bytes += c->slab->bytes;
 	if (other != NULL && other->state == TM_CHUNK_FREE) {
 		bin_remove(pool, other);
 		join(c, other);
@@ -156,7 +171,8 @@ void tm_pool_slab_settle(struct tm_pool_slab *pool, uint32_t done)
 	}
 }
 
-bool tm_pool_slab_add(struct tm_pool_slab *pool, uint64_t at, uint64_t bytes)
+bool tm_pool_slab_add(struct tm_pool_slab *pool, uint64_t at, uint64_t bytes,
+		      enum tm_slab_kind kind)
 {
 	struct tm_slab *slab = tm_cuda_memory_take(sizeof(*slab));
 	struct tm_chunk *c = tm_cuda_memory_take(sizeof(*c));
@@ -167,12 +183,15 @@ bool tm_pool_slab_add(struct tm_pool_slab *pool, uint64_t at, uint64_t bytes)
 	}
 	slab->at = at;
 	slab->bytes = bytes;
+	slab->kind = kind;
 	slab->lowest = c;
 	c->slab = slab;
 	c->at = at;
 	c->bytes = bytes;
 	tm_list_push_back(&pool->slabs, &slab->node);
 	pool->slab_bytes += bytes;
+	pool->empty_bytes += bytes;
+	pool->added++;
 	bin_add(pool, c);
 	return true;
 }
@@ -201,20 +220,9 @@ uint64_t tm_pool_slab_remove_empty(struct tm_pool_slab *pool, uint64_t *ret_byte
 	tm_cuda_memory_give(slab->lowest, sizeof(*slab->lowest));
 	tm_list_remove(&pool->slabs, &slab->node);
 	pool->slab_bytes -= slab->bytes;
+	pool->empty_bytes -= slab->bytes;
 	tm_cuda_memory_give(slab, sizeof(*slab));
 	return at;
-}
-
-uint64_t tm_pool_slab_empty_bytes(const struct tm_pool_slab *pool)
-{
-	struct tm_list_node *n;
-	uint64_t bytes = 0;
-	for (n = pool->slabs.first; n != NULL; n = n->next) {
-		const struct tm_slab *s = TM_CONTAINER_OF(n, struct tm_slab, node);
-		if (s->live_bytes == 0)
-			bytes += s->bytes;
-	}
-	return bytes;
 }
 
 struct tm_slab *tm_pool_slab_around(const struct tm_pool_slab *pool, uint64_t address)
@@ -267,7 +275,7 @@ static int check_slab(const struct tm_slab *s, uint64_t *waiting)
 int tm_pool_slab_check(const struct tm_pool_slab *pool)
 {
 	struct tm_list_node *n;
-	uint64_t live = 0, bytes = 0, waiting = 0;
+	uint64_t live = 0, bytes = 0, waiting = 0, empty = 0;
 	for (n = pool->slabs.first; n != NULL; n = n->next) {
 		const struct tm_slab *s = TM_CONTAINER_OF(n, struct tm_slab, node);
 		int line = check_slab(s, &waiting);
@@ -275,7 +283,10 @@ int tm_pool_slab_check(const struct tm_pool_slab *pool)
 			return line;
 		live += s->live_bytes;
 		bytes += s->bytes;
+		empty += s->live_bytes == 0 ? s->bytes : 0;
 	}
+	if (empty != pool->empty_bytes)
+		return __LINE__;
 	if (bytes != pool->slab_bytes || waiting != pool->wait_bytes)
 		return __LINE__;
 	return live != pool->live_bytes + pool->wait_bytes ? __LINE__ : 0;

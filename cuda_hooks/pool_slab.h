@@ -12,14 +12,25 @@
 
 /* The driver aligns to that, too. */
 #define TM_POOL_SLAB_GRAIN 512u
-#define TM_POOL_SLAB_BINS 512u
+#define TM_POOL_SLAB_BINS 2048u
 
 /*
- * Small blocks have slabs of their own, which are known by this size: one of 4 KiB in the middle of a
- * large slab would keep the room on both sides of it apart for as long as it lives.
+ * Blocks of three magnitudes have slabs of their own: one of 4 KiB in the middle of a large slab would
+ * keep the room on both sides of it apart for as long as it lives, and so would one of 4 MiB for those of
+ * hundreds. Those in the middle may lie among the large ones where that saves a slab.
  */
 #define TM_POOL_SLAB_SMALL_MOST (UINT64_C(1) << 20)
 #define TM_POOL_SLAB_SMALL_BYTES (UINT64_C(16) << 20)
+#define TM_POOL_SLAB_LARGE_LEAST (UINT64_C(128) << 20)
+
+enum tm_slab_kind { TM_SLAB_MIDDLE, TM_SLAB_SMALL, TM_SLAB_LARGE, TM_SLAB_KINDS };
+
+TM_INLINE enum tm_slab_kind tm_pool_slab_kind(uint64_t bytes)
+{
+	return bytes < TM_POOL_SLAB_SMALL_MOST    ? TM_SLAB_SMALL
+	       : bytes < TM_POOL_SLAB_LARGE_LEAST ? TM_SLAB_MIDDLE
+						  : TM_SLAB_LARGE;
+}
 
 enum tm_chunk_state { TM_CHUNK_FREE, TM_CHUNK_LIVE, TM_CHUNK_WAITING };
 
@@ -39,17 +50,20 @@ struct tm_slab {
 	struct tm_list_node node;
 	uint64_t at, bytes;
 	uint64_t live_bytes; /* waiting ones included */
+	enum tm_slab_kind kind;
 	struct tm_chunk *lowest;
 };
 
 struct tm_pool_slab {
 	struct tm_list slabs;
-	struct tm_list bin[2][TM_POOL_SLAB_BINS]; /* of slabs for large and for small blocks */
-	uint64_t has[2][TM_POOL_SLAB_BINS / 64];
+	struct tm_list bin[TM_SLAB_KINDS][TM_POOL_SLAB_BINS];
+	uint64_t has[TM_SLAB_KINDS][TM_POOL_SLAB_BINS / 64];
 	struct tm_list waiting; /* in the order of their epochs */
 	uint64_t slab_bytes;    /* all slabs */
 	uint64_t live_bytes;    /* of these handed out */
 	uint64_t wait_bytes;
+	uint64_t empty_bytes;  /* of slabs nobody uses */
+	uint64_t taken, added; /* counters: blocks, slabs */
 };
 
 /* NULL: no room where such blocks lie. */
@@ -61,12 +75,12 @@ void tm_pool_slab_give(struct tm_pool_slab *pool, struct tm_chunk *chunk, uint32
 /* Whatever was freed in epochs up to `done` becomes room. */
 void tm_pool_slab_settle(struct tm_pool_slab *pool, uint32_t done);
 
-/* False: no memory for records. */
-bool tm_pool_slab_add(struct tm_pool_slab *pool, uint64_t at, uint64_t bytes);
+/* For blocks of that kind. False: no memory for records. */
+bool tm_pool_slab_add(struct tm_pool_slab *pool, uint64_t at, uint64_t bytes,
+		      enum tm_slab_kind kind);
 
 /* A slab nobody uses leaves the pool, the smallest first. 0: there is none. */
 uint64_t tm_pool_slab_remove_empty(struct tm_pool_slab *pool, uint64_t *ret_bytes);
-uint64_t tm_pool_slab_empty_bytes(const struct tm_pool_slab *pool);
 
 /* The slab that holds an address, or NULL. */
 struct tm_slab *tm_pool_slab_around(const struct tm_pool_slab *pool, uint64_t address);

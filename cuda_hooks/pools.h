@@ -22,8 +22,14 @@ struct tm_pools {
 
 enum tm_pools_use { TM_POOLS_NONE, TM_POOLS_WHOLE, TM_POOLS_SLAB, TM_POOLS_VMM };
 
+struct tm_pools *tm_pools_make(uint16_t context); /* where there are none yet */
+
 /* [lock] NULL: no memory for them. */
-struct tm_pools *tm_pools_of(uint16_t context);
+TM_INLINE struct tm_pools *tm_pools_of(uint16_t context)
+{
+	struct tm_pools *p = tm_context_at(context)->pools;
+	return TM_LIKELY(p != NULL) ? p : tm_pools_make(context);
+}
 
 /* Whether some library that registers or shares device memory is loaded. No lock may be held. */
 bool tm_pools_sharing(void);
@@ -53,7 +59,7 @@ bool tm_pools_runs_ahead(uint16_t context);
  */
 bool tm_pools_grows_by_chunks(uint16_t context, uint64_t bytes);
 
-/* [lock] How large the next slab shall be. */
+/* [lock] How large the next slab shall be, for a request of that size; 0: any. */
 uint64_t tm_pools_slab_step(uint16_t context, uint64_t bytes);
 
 /* [lock] What the driver would count as free if nothing were kept. */

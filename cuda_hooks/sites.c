@@ -64,11 +64,16 @@ static void born(struct record *r, uint64_t bytes)
 
 uint32_t tm_sites_born(uint64_t site, uint64_t bytes, uint32_t now_ms)
 {
-	uint32_t all = find(site, 0, now_ms), number = find(site, class_of(bytes), now_ms);
-	if (all == 0 || number == 0)
+	uint32_t number = find(site, class_of(bytes), now_ms), all;
+	if (TM_UNLIKELY(number == 0))
 		return 0;
-	records[number].site = all;
-	born(&records[all], bytes);
+	if (TM_UNLIKELY(records[number].site == number)) {
+		all = find(site, 0, now_ms);
+		if (all == 0)
+			return 0;
+		records[number].site = all;
+	}
+	born(&records[records[number].site], bytes);
 	born(&records[number], bytes);
 	return number;
 }

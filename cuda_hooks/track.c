@@ -7,7 +7,6 @@
 #define SPACE_SHIFT 60u
 #define FIRST_BITS 8u
 #define ROW_BITS 11u
-#define RECENT 64u
 
 _Static_assert((1u << ROW_BITS) >= 2 * TM_LEDGER_GPU_ROWS, "probes stay short");
 
@@ -24,7 +23,6 @@ static uint64_t own_lost;
 static uint32_t *count_of_rows = &own_count; /* [lock] where others read it */
 static uint64_t *lost_rows = &own_lost;      /* [lock] */
 static uint16_t row_index[1u << ROW_BITS];   /* [lock] number + 1 */
-static uint16_t recent_row[RECENT];          /* [lock] guesses */
 static struct tm_track_total totals[TM_TRACK_DEVICES];
 static unsigned devices;
 
@@ -64,14 +62,15 @@ static bool is_row(const struct tm_ledger_gpu *row, const struct tm_track_where 
 	       row->kind == where->kind && row->tier == where->tier;
 }
 
-/* Row 0 is for what has no row of its own. */
-static TM_NOINLINE uint32_t find_row(const struct tm_track_where *where)
+uint32_t tm_track_row_of(const struct tm_track_where *where)
 {
 	uint64_t hash = tm_hash_add(tm_hash_add(where->site, where->context),
 				    (uint64_t)where->device << 40 | (uint64_t)where->kind << 32 |
 					    where->tier);
 	size_t slot = tm_hash_slot(hash, ROW_BITS);
 	uint32_t n;
+	if (!rows_ready())
+		return 0;
 	for (; row_index[slot] != 0; slot = (slot + 1) % TM_ARRAY_LEN(row_index))
 		if (is_row(&rows[row_index[slot] - 1], where))
 			return row_index[slot] - 1u;
@@ -91,15 +90,6 @@ static TM_NOINLINE uint32_t find_row(const struct tm_track_where *where)
 	row_index[slot] = (uint16_t)(n + 1);
 	__atomic_store_n(count_of_rows, row_count, __ATOMIC_RELEASE);
 	return n;
-}
-
-/* Most blocks come from few sites. */
-static uint32_t row_of(const struct tm_track_where *where)
-{
-	uint16_t *recent = &recent_row[(where->site ^ where->site >> 6 ^ where->kind) % RECENT];
-	if (*recent >= row_count || !is_row(&rows[*recent], where))
-		*recent = (uint16_t)find_row(where);
-	return *recent;
 }
 
 static struct tm_track_total *total_of(unsigned device)
@@ -161,16 +151,20 @@ static size_t slot_for(const struct tm_track_block *t, unsigned b, uint64_t key)
 static bool grow(void)
 {
 	unsigned new_bits = table == NULL ? FIRST_BITS : bits + 1;
-	struct tm_track_block *bigger = tm_cuda_memory_take(sizeof(*bigger) << new_bits);
+	struct tm_track_block *bigger = tm_cuda_memory_take(sizeof(*bigger) << new_bits), *old;
 	size_t i;
 	if (bigger == NULL)
 		return false;
 	for (i = 0; table != NULL && i >> bits == 0; i++)
 		if (table[i].key != 0)
 			bigger[slot_for(bigger, new_bits, table[i].key)] = table[i];
-	tm_cuda_memory_give(table, table == NULL ? 0 : sizeof(*table) << bits);
+	/* In this order for tm_track_each_visible. */
+	old = table;
 	table = bigger;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	bits = new_bits;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	tm_cuda_memory_give(old, old == NULL ? 0 : sizeof(*table) << (new_bits - 1));
 	return true;
 }
 
@@ -194,8 +188,7 @@ static void drop(size_t hole)
 	table[hole].key = 0;
 }
 
-bool tm_track_add(enum tm_track_space space, uint64_t value, struct tm_track_block *block,
-		  const struct tm_track_where *where)
+bool tm_track_add(enum tm_track_space space, uint64_t value, struct tm_track_block *block)
 {
 	size_t slot;
 	if (!rows_ready() || ((table == NULL || used >= (size_t)3 << (bits - 2)) && !grow())) {
@@ -203,8 +196,6 @@ bool tm_track_add(enum tm_track_space space, uint64_t value, struct tm_track_blo
 		return false;
 	}
 	block->key = key_of(space, value);
-	block->kind = (uint8_t)where->kind;
-	block->row = counts(block) ? row_of(where) : 0;
 	slot = slot_for(table, bits, block->key);
 	if (table[slot].key != 0) {
 		drop(slot);
@@ -316,14 +307,29 @@ uint64_t tm_track_live(unsigned device)
 	       live[TM_LEDGER_GPU_ARRAY];
 }
 
-const struct tm_ledger_gpu *tm_track_row(unsigned i)
-{
-	return rows == NULL || i >= row_count ? NULL : &rows[i];
-}
-
 uint64_t tm_track_lost(void)
 {
 	return lost;
+}
+
+static bool is_visible(const struct tm_track_block *b)
+{
+	switch (b->key >> SPACE_SHIFT) {
+	case TM_TRACK_ADDRESS:
+		return b->kind == TM_LEDGER_GPU_PINNED || b->kind == TM_LEDGER_GPU_MANAGED;
+	case TM_TRACK_REGISTERED: return true;
+	default: return false;
+	}
+}
+
+void tm_track_each_visible(void (*see)(uintptr_t start, uintptr_t end))
+{
+	size_t i;
+	for (i = 0; table != NULL && i >> bits == 0; i++) {
+		uintptr_t start = table[i].key & ((UINT64_C(1) << SPACE_SHIFT) - 1);
+		if (table[i].key != 0 && is_visible(&table[i]))
+			see(start, start + table[i].bytes);
+	}
 }
 
 void tm_track_fork_child(void)
@@ -336,7 +342,6 @@ void tm_track_fork_child(void)
 	count_of_rows = &own_count;
 	lost_rows = &own_lost;
 	__builtin_memset(row_index, 0, sizeof(row_index));
-	__builtin_memset(recent_row, 0, sizeof(recent_row));
 	__builtin_memset(totals, 0, sizeof(totals));
 }
 

@@ -48,12 +48,15 @@ struct tm_track_where {
 	uint32_t tier;
 };
 
+/* The row of counters for a place; it stays valid in this process. 0: for what has no row of its own. */
+uint32_t tm_track_row_of(const struct tm_track_where *where);
+
 /*
- * Notes a block; block->row is set. False: no memory for the record, it is counted as lost. An old record
- * of the same name is replaced: its block is gone, or the name could not have been given out again.
+ * Notes a block, whose row (but for mappings) and kind are given. False: no memory for the record, it is
+ * counted as lost. An old record of the same name is replaced: its block is gone, or the name could not
+ * have been given out again.
  */
-bool tm_track_add(enum tm_track_space space, uint64_t value, struct tm_track_block *block,
-		  const struct tm_track_where *where);
+bool tm_track_add(enum tm_track_space space, uint64_t value, struct tm_track_block *block);
 
 /* NULL: not known. Valid until the next add or remove. */
 struct tm_track_block *tm_track_find(enum tm_track_space space, uint64_t value);
@@ -87,12 +90,16 @@ void tm_track_total(unsigned device, struct tm_track_total *ret);
 unsigned tm_track_devices(void);         /* highest number seen + 1 */
 uint64_t tm_track_live(unsigned device); /* bytes of device memory proper */
 
-/* Rows for the report. NULL: no more. */
-const struct tm_ledger_gpu *tm_track_row(unsigned i);
 uint64_t tm_track_lost(void);
 
 /* The ledger has begun: rows live in its area from now on, their number and the lost ones are told there. */
 void tm_track_move_rows(struct tm_ledger_gpu *area, uint32_t *count, uint64_t *lost_count);
+
+/*
+ * Host memory that a device sees: pinned, registered, managed. Without the lock, in an image of the process
+ * that was made at any moment: some ranges may be missing or stand for ones that are gone.
+ */
+void tm_track_each_visible(void (*see)(uintptr_t start, uintptr_t end));
 
 /* In a forked child: the records and the rows are the parent's. */
 void tm_track_fork_child(void);

@@ -7,7 +7,7 @@ tm_fake_src := $(filter-out %/version.c,$(wildcard $(srcdir)/tests/cuda/fake/*.c
 tm_fake_obj := $(patsubst $(srcdir)/%.c,%.o,$(tm_fake_src))
 tm_fakert_src := $(wildcard $(srcdir)/tests/cuda/fakert/*.c)
 tm_fake_head := $(wildcard $(srcdir)/tests/cuda/*.h $(srcdir)/tests/cuda/fake*/*.h $(srcdir)/tests/cuda/fake*/*.def)
-tm_fake_cc = $(CC) -std=gnu11 -D_GNU_SOURCE -I$(srcdir) -O1 -g -fPIC -fvisibility=hidden -pthread \
+tm_fake_cc = $(CC) -std=gnu11 -D_GNU_SOURCE -I$(srcdir) -O2 -g -fPIC -fvisibility=hidden -pthread \
 	-Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
 tm_fake_versions = 11020 11040 12020
 tm_fakert_sonames = libcudart.so.11.0 libcudart.so.12 libcudart.so.13

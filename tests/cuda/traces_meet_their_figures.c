@@ -6,7 +6,10 @@
  *   mix   4 KiB to 512 MiB, log-uniform, 450 at a time
  *   grow  a buffer that grows by a little, the old one freed after the new one came
  * once with room, for fragmentation (1 - peak live / peak reserved), hits and driver calls, and once
- * on a device of 1.15 x the peak, where nothing may fail. Times of hits are printed, not judged.
+ * on a device of 1.15 x the peak, where nothing may fail. What slabs make of mix depends on when the few
+ * largest blocks meet, so kv and mix are replayed on slabs with other seeds as well: each has the hits and
+ * calls, nine of ten have the fragmentation. Times of hits are printed, not judged; what reading the clock
+ * costs is taken off them.
  */
 /* libs: libcuda.so.1 */
 /* preload: none */
@@ -42,7 +45,7 @@ static size_t generate(const char *trace)
 {
 	size_t live[SLOTS] = {0}, sum = 0, peak = 0;
 	int i, slots = strcmp(trace, "kv") == 0 ? 1000 : strcmp(trace, "mix") == 0 ? 450 : 2;
-	state = 42;
+	state = getenv("TM_SEED") ? strtoull(getenv("TM_SEED"), NULL, 10) : 42;
 	for (i = 0; i < STEPS; i++) {
 		double tokens;
 		steps[i].slot = slots == 2 ? i % 2 : (int)(uniform() * slots);
@@ -96,11 +99,24 @@ static uint64_t memory_calls(void)
 	return sum;
 }
 
+/* What lies between two readings of the clock. */
+static uint64_t clock_ns(void)
+{
+	uint32_t took[1001];
+	int i;
+	for (i = 0; i < 1001; i++) {
+		uint64_t before = now_ns();
+		took[i] = (uint32_t)(now_ns() - before);
+	}
+	qsort(took, 1001, sizeof(uint32_t), by_value);
+	return took[500];
+}
+
 static void replay(struct outcome *o)
 {
 	CUdeviceptr at[SLOTS] = {0};
 	size_t live[SLOTS] = {0}, sum = 0;
-	uint64_t start, before, took, growth;
+	uint64_t start, before, took, growth, clock = clock_ns();
 	int i;
 	memset(o, 0, sizeof(*o));
 	for (i = 0; i < STEPS; i++) {
@@ -117,6 +133,7 @@ static void replay(struct outcome *o)
 		before = now_ns();
 		CUresult rc = cuMemAlloc_v2(&at[s->slot], s->bytes);
 		took = now_ns() - before;
+		took -= took < clock ? took : clock;
 		o->device_ns += tmfake_now() - start;
 		if (rc != CUDA_SUCCESS) {
 			o->failures++;
@@ -165,7 +182,8 @@ static void body(const char *mode)
 		return;
 	}
 	if (modes_is(mode, "slab")) {
-		claim(frag <= 16, "%s %s: fragmentation %.1f %%", trace, mode, frag);
+		claim(frag <= (getenv("TM_SEED") ? 18 : 16), "%s %s: fragmentation %.1f %%", trace,
+		      mode, frag);
 		claim(hits >= 99, "%s %s: hits %.2f %%", trace, mode, hits);
 		claim(calls <= 1, "%s %s: driver calls %.2f %%", trace, mode, calls);
 	}
@@ -173,6 +191,38 @@ static void body(const char *mode)
 		claim(frag <= 3, "%s %s: fragmentation %.1f %%", trace, mode, frag);
 	if (modes_is(mode, "cache"))
 		claim(frag <= 18, "%s %s: more than its idle budget, %.1f %%", trace, mode, frag);
+}
+
+static void other_seeds(const char *trace, unsigned count)
+{
+	double sum = 0, most = 0;
+	unsigned seed, over = 0;
+	char number[16];
+	unsetenv("TM_TIGHT");
+	setenv("TM_TRACE", trace, 1);
+	setenv("TMFAKE_CAPACITY", "400G", 1);
+	setenv("TIERMALLOC_CUDA", "pool", 1);
+	setenv("TIERMALLOC_CUDA_POOL", "slab", 1);
+	setenv("TIERMALLOC_CUDA_FREE_SYNC", "strict", 1);
+	for (seed = 1; seed <= count; seed++) {
+		struct claim_output out;
+		const char *at;
+		double frag = 100;
+		int status;
+		snprintf(number, sizeof(number), "%u", seed);
+		setenv("TM_SEED", number, 1);
+		status = claim_again(getenv("TM_LIB"), "slab", &out, 60);
+		at = strstr(out.text, "frag");
+		claim(status == 0 && at != NULL && sscanf(at, "frag %lf", &frag) == 1,
+		      "seed %u: %d %s", seed, status, out.text);
+		sum += frag;
+		most = frag > most ? frag : most;
+		over += frag > 16;
+	}
+	unsetenv("TM_SEED");
+	printf("%-4s slab, %u other seeds: fragmentation %.1f %% on average, %.1f at most, %u above 16 %%\n",
+	       trace, count, sum / count, most, over);
+	claim(sum / count <= 14 && over * 10 <= count);
 }
 
 int main(int argc, char **argv)
@@ -192,6 +242,10 @@ int main(int argc, char **argv)
 		snprintf(text, sizeof(text), "%zu", (peak + peak / 100 * 15) & ~(2 * MIB - 1));
 		setenv("TMFAKE_CAPACITY", text, 1);
 		modes_run(argc, argv, body, MODE_AUTO | MODES_POOL);
+	}
+	if (TM_HAVE_CUDA) {
+		other_seeds("kv", getenv("TM_LONG") ? 100 : 10);
+		other_seeds("mix", getenv("TM_LONG") ? 100 : 20);
 	}
 	return claim_end();
 }

@@ -85,7 +85,7 @@ Test(cuda_slab, best_fit_and_neighbours_join)
 	static struct tm_pool_slab p;
 	struct tm_chunk *a, *b, *c, *d;
 	uint64_t bytes;
-	cr_assert(tm_pool_slab_add(&p, 64 * MIB, 8 * MIB));
+	cr_assert(tm_pool_slab_add(&p, 64 * MIB, 8 * MIB, TM_SLAB_MIDDLE));
 	a = tm_pool_slab_take(&p, MIB);
 	b = tm_pool_slab_take(&p, 3 * MIB);
 	c = tm_pool_slab_take(&p, MIB);
@@ -103,7 +103,7 @@ Test(cuda_slab, best_fit_and_neighbours_join)
 	tm_pool_slab_give(&p, d, 2);
 	cr_assert_eq(tm_pool_slab_remove_empty(&p, &bytes), 0);
 	tm_pool_slab_settle(&p, 2);
-	cr_assert_eq(tm_pool_slab_empty_bytes(&p), 8 * MIB);
+	cr_assert_eq(p.empty_bytes, 8 * MIB);
 	cr_assert_eq(tm_pool_slab_remove_empty(&p, &bytes), 64 * MIB);
 	cr_assert_eq(bytes, 8 * MIB);
 	cr_assert_eq(tm_pool_slab_check(&p), 0);
@@ -115,7 +115,8 @@ Test(cuda_slab, random_use_keeps_order)
 	static struct tm_chunk *live[500];
 	uint32_t epoch = 1, i;
 	for (i = 0; i < 8; i++)
-		cr_assert(tm_pool_slab_add(&p, (i + 1) * 1024 * MIB, 64 * MIB));
+		cr_assert(tm_pool_slab_add(&p, (i + 1) * 1024 * MIB, 64 * MIB,
+					   (enum tm_slab_kind)(i % 2)));
 	for (i = 0; i < 20000; i++) {
 		uint32_t n = draw(500);
 		if (live[n] != NULL) {
@@ -134,7 +135,7 @@ Test(cuda_slab, random_use_keeps_order)
 		if (live[i] != NULL)
 			tm_pool_slab_give(&p, live[i], epoch);
 	tm_pool_slab_settle(&p, epoch);
-	cr_assert_eq(tm_pool_slab_empty_bytes(&p), 512 * MIB);
+	cr_assert_eq(p.empty_bytes, 512 * MIB);
 	tm_pool_slab_clear(&p);
 }
 
@@ -305,6 +306,13 @@ Test(cuda_sites, a_full_table_passes_everything_through)
 
 /* --- the account ---------------------------------------------------------------------------------- */
 
+static bool add(uint64_t at, struct tm_track_block *b, const struct tm_track_where *where)
+{
+	b->kind = (uint8_t)where->kind;
+	b->row = tm_track_row_of(where);
+	return tm_track_add(TM_TRACK_ADDRESS, at, b);
+}
+
 Test(cuda_track, random_blocks_are_found_until_they_go)
 {
 	static uint64_t live[3000];
@@ -319,7 +327,7 @@ Test(cuda_track, random_blocks_are_found_until_they_go)
 			where.site = 0x1000 + draw(50);
 			live[n] = b.bytes;
 			bytes += b.bytes;
-			cr_assert(tm_track_add(TM_TRACK_ADDRESS, at, &b, &where));
+			cr_assert(add(at, &b, &where));
 		} else {
 			struct tm_track_block b;
 			cr_assert(tm_track_remove(TM_TRACK_ADDRESS, at, &b));
@@ -351,12 +359,12 @@ Test(cuda_track, rows_survive_the_move_into_the_ledger)
 	struct tm_track_block b = {.bytes = 100, .refs = 1};
 	uint32_t count = 0;
 	uint64_t lost = 0;
-	tm_track_add(TM_TRACK_ADDRESS, 0x1000, &b, &where);
+	add(0x1000, &b, &where);
 	tm_track_move_rows(area, &count, &lost);
 	cr_assert_eq(count, 2);
 	cr_assert_eq(area[1].site, 0x99);
 	cr_assert_eq(area[1].live_bytes, 100);
-	tm_track_add(TM_TRACK_ADDRESS, 0x2000, &b, &where);
+	add(0x2000, &b, &where);
 	cr_assert_eq(area[1].live_bytes, 200);
 	tm_track_remove(TM_TRACK_ADDRESS, 0x1000, &b);
 	tm_track_restore(&b);
@@ -375,7 +383,7 @@ Test(cuda_track, more_sites_than_rows_are_counted_together)
 	tm_track_move_rows(area, &count, &lost);
 	for (i = 0; i < 2000; i++) {
 		struct tm_track_where where = {.site = 0x5000 + i};
-		tm_track_add(TM_TRACK_ADDRESS, 0x100000 + i * 64, &b, &where);
+		add(0x100000 + i * 64, &b, &where);
 	}
 	cr_assert_eq(count, TM_LEDGER_GPU_ROWS);
 	cr_assert_eq(area[0].live_objects, 2000 - (TM_LEDGER_GPU_ROWS - 1));

@@ -14,6 +14,7 @@ struct fault {
 };
 
 static struct fault faults[64];
+static unsigned armed; /* of these; mostly none, and then no call looks */
 static int overrides[32][2];
 static size_t override_count;
 static uint64_t next_thread;
@@ -94,6 +95,7 @@ static void take_fault(const char *name, size_t length, long nth, long code)
 	for (i = 0; id >= 0 && i < sizeof(faults) / sizeof(faults[0]); i++)
 		if (faults[i].left == 0) {
 			faults[i] = (struct fault){(enum fake_id)id, (unsigned)nth, (CUresult)code};
+			armed += nth > 0;
 			return;
 		}
 }
@@ -211,9 +213,11 @@ static CUresult strike(enum fake_id id)
 {
 	size_t i;
 	CUresult rc = CUDA_SUCCESS;
-	for (i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-		if (faults[i].left > 0 && faults[i].id == id && --faults[i].left == 0)
+	for (i = 0; armed > 0 && i < sizeof(faults) / sizeof(faults[0]); i++)
+		if (faults[i].left > 0 && faults[i].id == id && --faults[i].left == 0) {
 			rc = faults[i].code;
+			armed--;
+		}
 	return rc;
 }
 
@@ -307,6 +311,7 @@ FAKE_EXPORT void tmfake_forgive(void)
 {
 	fake_lock();
 	memset(faults, 0, sizeof(faults));
+	armed = 0;
 	fake_unlock();
 }
 
