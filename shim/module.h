@@ -21,6 +21,11 @@ struct tm_module {
 	bool (*is_defined)(const char *name);
 	/* In a forked child, after the locks were put in order. */
 	void (*fork_child)(void);
+	/*
+	 * In the image of a leak scan, where nothing moves and no lock can be taken: host memory that
+	 * devices see. It may hold pointers, and no table of mappings tells it from other shared memory.
+	 */
+	void (*each_visible)(void (*see)(uintptr_t start, uintptr_t end));
 	/* Lines of the report at exit; nothing where the part did nothing. */
 	void (*report)(struct tm_fmt_out *out);
 };

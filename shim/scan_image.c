@@ -11,6 +11,7 @@
 #include "shim/heap/span.h"
 #include "shim/heap/zone.h"
 #include "shim/ledger.h"
+#include "shim/module.h"
 #include "shim/os/clock.h"
 #include "shim/os/maps.h"
 #include "shim/os/mem.h"
@@ -218,6 +219,47 @@ static void roots(const struct tm_maps_line *line, void *arg)
 		root_without(line->start, line->end, hole, TM_ARRAY_LEN(hole));
 }
 
+/*
+ * Memory that devices see is no private mapping, and an image may not be able to read it at all: a plain
+ * access could end in a signal. The kernel copies it through a pipe, as much as there is.
+ */
+#define PIPE_BYTES ((uintptr_t)64 << 10)
+
+static int pipe_end[2]; /* for reading, for writing */
+static uint64_t *pipe_text;
+
+static void visible(uintptr_t start, uintptr_t end)
+{
+	long copied, back;
+
+	consider(start);
+	for (; start < end; start += PIPE_BYTES) {
+		copied = tm_syscall6(SYS_write, pipe_end[1], (long)start,
+				     (long)tm_bits_min(end - start, PIPE_BYTES), 0, 0, 0);
+		if (copied <= 0)
+			break;
+		back = tm_syscall6(SYS_read, pipe_end[0], (long)(uintptr_t)pipe_text, copied, 0, 0,
+				   0);
+		if (back != copied)
+			break;
+		image.scanned += (uint64_t)copied;
+		look_into((uintptr_t)pipe_text, (uintptr_t)pipe_text + (uintptr_t)copied, consider);
+	}
+	follow();
+}
+
+static void visible_roots(void)
+{
+	const struct tm_module *cuda = tm_module_cuda();
+
+	if (cuda == NULL ||
+	    tm_syscall6(SYS_pipe2, (long)(uintptr_t)pipe_end, O_NONBLOCK, 0, 0, 0, 0) != 0)
+		return;
+	pipe_text = tm_mem_map(PIPE_BYTES);
+	if (pipe_text != NULL)
+		cuda->each_visible(visible);
+}
+
 /* --- verdicts --------------------------------------------------------------------------------- */
 
 static void set_bit(unsigned plane, uint64_t bit)
@@ -378,6 +420,7 @@ int tm_scan_image(const struct tm_scan_order *order)
 	rc = tm_maps_each(roots, NULL);
 	if (rc != 0)
 		return rc;
+	visible_roots();
 	read_before(fd);
 	each_object(judge_one);
 	each_object(show_children);

@@ -30,7 +30,8 @@ static CUresult new_host(CUdeviceptr *pointer, size_t bytes, enum fake_type type
 	if (start == 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (mmap((void *)(uintptr_t)start, whole, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
+		 /* Shared, as mappings of a driver's device file are. */
+		 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
 		 0) == MAP_FAILED) {
 		fake_va_give(&fake_host_va, start, whole);
 		return CUDA_ERROR_OUT_OF_MEMORY;
