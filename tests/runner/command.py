@@ -145,6 +145,9 @@ def small():
     """Little memory, few threads: one line, or done."""
     for bytes in 1, 1000, 64 << 10:
         refused([*SERVE, "--quiet", "--memory-limit", str(bytes)], 1, "no memory", "--memory-limit")
+    with open(RUN, "rb") as f:
+        if b"__asan_init" in f.read():
+            return  # its shadow memory needs terabytes of addresses
     for megabytes in range(3, 12):
         for args in [*ONE, "-p", "a", "-n", "2", "--quiet"], [*SERVE, "--quiet", "--sessions", "9"], INFO:
             done = run(args, **limited(resource.RLIMIT_AS, megabytes << 20))
