@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * tune: what earlier runs learned, as rules: one line a call site, with the evidence behind it. Sites
- * that runs disagree about, or whose blocks live differently, are comments.
+ * that runs disagree about, or whose blocks live differently, are comments. Sizes that came again and
+ * again become a list for TIERMALLOC_POOLS.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #define OBJECTS_MIN 16u
 /* tm_ledger_decision.phase */
 #define PHASE_LOAD 1u
+#define POOLS_STEP 64u
 #define BYTES_MIN (UINT64_C(1) << 20)
 
 struct entry {
@@ -27,9 +29,12 @@ struct entry {
 	unsigned runs;
 };
 
+struct pool;
 struct entries {
 	struct entry *at; /* owned */
 	size_t count, room;
+	struct pool *pool; /* owned */
+	size_t pools;
 };
 
 static struct entry *entry_of(struct entries *all, const struct tm_decision *d)
@@ -68,6 +73,55 @@ static bool is_evidence(const struct tm_ledger_decision *r)
 		r->short_lived + r->long_lived == 0);
 }
 
+/* A size is worth a pool if it was asked for so often, and its blocks came again. */
+#define POOL_COUNT_MIN 16u
+#define POOL_TIMES_MIN 4u
+#define POOLS_SHOWN 8u
+/* Shorter blocks come from spans of slots. */
+#define POOL_ABOVE_BYTES 65536u
+
+struct pool {
+	uint64_t size, count;
+	uint32_t peak, tier;
+};
+
+static struct pool *pool_of(struct entries *all, const struct tm_ledger_size *s)
+{
+	for (size_t i = 0; i < all->pools; i++)
+		if (all->pool[i].size == s->size)
+			return &all->pool[i];
+	if (all->pools % POOLS_STEP == 0) {
+		struct pool *more =
+			realloc(all->pool, (all->pools + POOLS_STEP) * sizeof(*all->pool));
+
+		if (more == NULL)
+			return NULL;
+		all->pool = more;
+	}
+	all->pool[all->pools] = (struct pool){.size = s->size};
+	return &all->pool[all->pools++];
+}
+
+/* Persistent blocks come once: a pool would hold their memory twice. */
+static void add_sizes(struct entries *all, const struct tm_ledger *ledger)
+{
+	const struct tm_ledger_size *s = tm_ledger_at(ledger, TM_LEDGER_SIZES_AT);
+
+	for (size_t i = 0; i < TM_LEDGER_SIZES; i++, s++) {
+		struct pool *p;
+
+		if (s->size <= POOL_ABOVE_BYTES || s->count < POOL_COUNT_MIN || s->peak == 0 ||
+		    s->count / s->peak < POOL_TIMES_MIN)
+			continue;
+		p = pool_of(all, s);
+		if (p == NULL)
+			return;
+		p->count += s->count;
+		p->peak = p->peak < s->peak ? s->peak : p->peak;
+		p->tier = s->tier;
+	}
+}
+
 static int add_ledger(struct entries *all, const char *path)
 {
 	struct tm_decisions decisions;
@@ -93,9 +147,40 @@ static int add_ledger(struct entries *all, const char *path)
 		e->longs += d->record->long_lived;
 		e->runs++;
 	}
+	add_sizes(all, &ledger);
 	tm_decisions_free(&decisions);
 	tm_ledger_close(&ledger);
 	return 0;
+}
+
+static int by_traffic(const void *a, const void *b)
+{
+	const struct pool *x = a, *y = b;
+	double left = (double)x->size * (double)x->count,
+	       right = (double)y->size * (double)y->count;
+
+	return left < right ? 1 : left > right ? -1 : x->size < y->size;
+}
+
+/* The blocks that were asked for again most, by bytes, as many as lived at once. */
+static void write_pools(FILE *out, struct entries *all)
+{
+	if (all->pools == 0)
+		return;
+	qsort(all->pool, all->pools, sizeof(*all->pool), by_traffic);
+	fputs("# Sizes that were asked for again and again; not rules, but for the environment:\n"
+	      "# TIERMALLOC_POOLS=",
+	      out);
+	for (size_t i = 0; i < all->pools && i < POOLS_SHOWN; i++) {
+		const struct pool *p = &all->pool[i];
+		bool in_kib = p->size % 1024 == 0;
+
+		fprintf(out, "%s%llu%s*%lu@%s", i ? "," : "",
+			(unsigned long long)(in_kib ? p->size / 1024 : p->size), in_kib ? "K" : "",
+			(unsigned long)p->peak,
+			p->tier == TM_DOC_TEMPORARY ? "temporary" : "session");
+	}
+	fputc('\n', out);
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -144,6 +229,7 @@ static int write_to(const char *path, struct entries *all)
 		return TM_EXIT_TROUBLE;
 	}
 	write_rules(out, all);
+	write_pools(out, all);
 	if (out == stdout)
 		return TM_EXIT_CLEAN;
 	failed = ferror(out) != 0;
@@ -181,5 +267,6 @@ int tm_cmd_tune(int argc, char **argv)
 	if (status == 0)
 		status = write_to(path, &all);
 	free(all.at);
+	free(all.pool);
 	return status;
 }

@@ -84,5 +84,10 @@ for kind, low, high in (("weights", .99, 1.01), ("kv", .99, 1.02), ("tokenizer",
 m = re.search(r"TIERMALLOC_POOLS=(\d+)\*(\d+)@session", text)
 kv = json.load(open("stats"))["memory"]["kv"]["peak_bytes"]
 check("pools fit", m and abs(int(m[1]) * int(m[2]) - kv) < .02 * kv, m and m[0])
+done = subprocess.run([RUN, "-m", "model.gguf", "--tokens", "3,4,5", "-n", "4", "-c", "256", "--kv-alloc", "full", "--quiet"],
+                      env=dict(os.environ, LD_PRELOAD=os.environ["TM_LIB"], TIERMALLOC_REPORT="exit",
+                               TIERMALLOC_POOLS=m[0].split("=")[1] if m else ""), capture_output=True, text=True)
+used = re.search(r"^  session +96.0 KiB +(\d+) +(\d+) +0 +0 +(\d+)$", done.stderr, flags=re.M)
+check("proposed pools are used", used and used[1] == used[2] == used[3] and "tiermalloc:" not in done.stderr, done.stderr)
 print(f"{passed} passed, {failed} failed, 0 skipped")
 sys.exit(failed != 0)

@@ -58,6 +58,18 @@ for name in sorted(os.listdir("ledgers")):
         break
 else:
     problems.append("no ledger exports pools: " + " ".join(os.listdir("ledgers")))
+
+# What tune proposes is accepted and has its effect.
+for name in os.listdir("ledgers"):
+    os.unlink("ledgers/" + name)
+AGAIN = "for i in range(100):\n    x = [bytes(700000) for k in range(5)]\n    y = bytes(2**20 - 33)\n    x = y = None"
+run(AGAIN)
+done = subprocess.run("tiermalloc tune ledgers/*.tm -o -", shell=True, env=env, capture_output=True, text=True, timeout=60)
+line = re.search(r"^# TIERMALLOC_POOLS=(.*)$", done.stdout, re.M)
+check(line and "700033*5@" in line[1] and "1024K*1@" in line[1], "tune\n" + done.stdout + done.stderr)
+done = run(AGAIN, TIERMALLOC_POOLS=line[1] if line else "", TIERMALLOC_REPORT="exit")
+check("tiermalloc:" not in done.stderr and "exhausted" not in done.stderr.split("\n")[0], "tuned\n" + done.stderr)
+check(re.search(r"^  \w+ +683 KiB +5 +500 +0 +0 +5$", done.stderr, re.M), "tuned pool\n" + done.stderr)
 for p in problems:
     print(p)
 raise SystemExit(1 if problems else 0)

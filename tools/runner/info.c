@@ -265,6 +265,9 @@ static void print_memory(const struct info *info)
 	       mib(sum), yi_kv_bytes_per_token(&info->model->hp, info->kv_type));
 }
 
+/* Smaller blocks come from spans of slots, see tiermalloc(7). */
+#define POOL_ABOVE_BYTES 65536u
+
 /* Whole sessions reserve 2 blocks a layer; rows of logits come and go with each step. */
 static void print_pools(const struct info *info)
 {
@@ -273,9 +276,14 @@ static void print_pools(const struct info *info)
 		yi_kv_bytes_per_token(hp, info->kv_type) / (2 * hp->n_layer) * info->context;
 	const uint64_t count = (uint64_t)2 * hp->n_layer * info->sessions;
 
-	printf("pools        TIERMALLOC_POOLS=%" PRIu64 "*%" PRIu64 "@session,%" PRIu64
-	       "*%u@temporary   (with --kv-alloc full -c %u)\n",
-	       block, count, (uint64_t)hp->n_vocab * sizeof(float), info->sessions, info->context);
+	const uint64_t logits = (uint64_t)hp->n_vocab * sizeof(float);
+
+	if (block <= POOL_ABOVE_BYTES)
+		return;
+	printf("pools        TIERMALLOC_POOLS=%" PRIu64 "*%" PRIu64 "@session", block, count);
+	if (logits > POOL_ABOVE_BYTES)
+		printf(",%" PRIu64 "*%u@temporary", logits, info->sessions);
+	printf("   (with --kv-alloc full -c %u)\n", info->context);
 }
 
 static int work(struct info *info)
