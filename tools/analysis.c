@@ -314,6 +314,13 @@ static void leak_verdict(struct tm_analysis *a, struct tm_fmt_out *out)
 
 		tm_fmt_fixed(hours, sizeof(hours), (uint64_t)(v->limit_reached_h * 10), 1);
 		tm_fmt_add(out, "; memory limit in %s h", hours);
+		if (v->limit_reached_ci95.count == 2 && v->limit_reached_ci95.at[1] < 1e6) {
+			tm_fmt_fixed(low, sizeof(low), (uint64_t)(v->limit_reached_ci95.at[0] * 10),
+				     1);
+			tm_fmt_fixed(high, sizeof(high),
+				     (uint64_t)(v->limit_reached_ci95.at[1] * 10), 1);
+			tm_fmt_add(out, " [%s..%s]", low, high);
+		}
 	}
 }
 

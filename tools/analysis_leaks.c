@@ -190,14 +190,27 @@ static double windows_per_hour(const struct tm_ledger *l)
 	return l->header.window_ms ? 3600000.0 / l->header.window_ms : WINDOWS_PER_H;
 }
 
+/*
+ * Old objects more than at first, and the marks of those windows in which they were born: traffic need
+ * not be even for what one session leaves behind. NAN: there were none.
+ */
+static double left_by_each(const struct series *s, const double *marks, size_t old_windows)
+{
+	double sum = 0;
+
+	if (s->windows < old_windows + 2)
+		return NAN;
+	for (size_t w = 1; w + old_windows < s->windows; w++)
+		sum += marks[w];
+	return sum > 0 ? (s->old[s->windows - 1] - s->old[old_windows]) / sum : NAN;
+}
+
 static void add_series_figures(struct tm_analysis *a, size_t site, struct tm_doc_leak *leak)
 {
 	const struct tm_ledger *l = a->ledger;
 	const struct tm_ledger_site *s = &l->sites[site];
 	const struct tm_ledger_cohorts *c = tm_ledger_at(l, TM_LEDGER_COHORTS_AT);
-	const struct tm_growth *g = a->growth[site];
 	struct series series;
-	double sessions = 0, tokens = 0;
 	uint32_t i = 0;
 
 	while (i < l->header.cohort_sites && (c[i].site != s->address || c[i].height != s->height))
@@ -205,18 +218,13 @@ static void add_series_figures(struct tm_analysis *a, size_t site, struct tm_doc
 	if (i == l->header.cohort_sites)
 		return;
 	read_series(l, &c[i], &series);
-	for (size_t w = 0; w < series.windows; w++) {
-		sessions += series.sessions[w];
-		tokens += series.tokens[w];
-	}
-	double left = g->trend.slope * (double)series.windows;
 	if (series.has_sessions) {
-		leak->per_session = sessions > 0 ? left / sessions : NAN;
+		leak->per_session = left_by_each(&series, series.sessions, l->header.old_windows);
 		leak->corr.requests =
 			tm_trend_correlation(series.births, series.sessions, series.windows);
 	}
 	if (series.has_tokens) {
-		leak->per_request = tokens > 0 ? left / tokens : NAN;
+		leak->per_request = left_by_each(&series, series.tokens, l->header.old_windows);
 		leak->corr.tokens =
 			tm_trend_correlation(series.births, series.tokens, series.windows);
 	}
@@ -272,21 +280,23 @@ static void add_growing(struct tm_analysis *a, size_t site, double q)
 	leak->cohort_fill = g->cohort_fill;
 	add_series_figures(a, site, leak);
 	say(a, leak,
-	    tm_document_format(
-		    a->doc,
-		    "%.0f %% of old windows still hold objects; old ones rise by %.3g a window, in the second half by %.3g",
-		    g->cohort_fill * 100, g->trend.slope, g->trend.slope * g->second_half));
+	    tm_document_format(a->doc, "%.0f %% of old windows still hold objects",
+			       g->cohort_fill * 100));
+	say(a, leak,
+	    tm_document_format(a->doc, "old ones rise by %.3g a window, in the second half by %.3g",
+			       g->trend.slope, g->trend.slope * g->second_half));
 	if (s->objects)
 		say(a, leak,
-		    tm_document_format(a->doc, "freed %.2f of all allocated",
-				       1 - fmin(1, (double)s->live_objects / (double)s->objects)));
+		    tm_document_format(
+			    a->doc, "%.0f %% of all allocated were freed",
+			    100 - 100 * fmin(1, (double)s->live_objects / (double)s->objects)));
 	if (!isnan(leak->per_session))
 		say(a, leak,
-		    tm_document_format(a->doc, "%.3g a session (rho %.2f)", leak->per_session,
-				       leak->corr.requests));
+		    tm_document_format(a->doc, "%.3g objects a session (rank correlation %.2f)",
+				       leak->per_session, leak->corr.requests));
 	if (!isnan(leak->per_request))
 		say(a, leak,
-		    tm_document_format(a->doc, "%.3g a step (rho %.2f)", leak->per_request,
+		    tm_document_format(a->doc, "%.3g a step (%.2f)", leak->per_request,
 				       leak->corr.tokens));
 	a->doc->sites.at[site].growth_bytes_per_h = leak->slope_bytes_per_h;
 }

@@ -88,24 +88,42 @@ static void print_ages(struct tm_text *t, const struct tm_document *doc,
 			     site->size_min, site->size_max);
 }
 
+/* As much on a line as the terminal is wide. */
+static void print_evidence(struct tm_text *t, const struct tm_doc_leak *leak)
+{
+	const size_t indent = strlen("   evidence  ");
+	size_t width = t->width ? t->width : 120;
+	char line[600] = "";
+	size_t at = 0, lines = 0;
+
+	for (size_t i = 0; i < leak->evidence.count; i++) {
+		const char *text = leak->evidence.at[i];
+
+		if (at > 0 && indent + at + 2 + strlen(text) > width) {
+			tm_text_line(t, TM_TEXT_PLAIN, "%s%s",
+				     lines++ ? "             " : "   evidence  ", line);
+			at = 0;
+		}
+		if (at + strlen(text) + 3 > sizeof(line))
+			continue;
+		at += (size_t)snprintf(line + at, sizeof(line) - at, "%s%s", at ? "; " : "", text);
+	}
+	if (at > 0)
+		tm_text_line(t, TM_TEXT_PLAIN, "%s%s", lines ? "             " : "   evidence  ",
+			     line);
+}
+
 static void print_leak(struct tm_text *t, const struct tm_document *doc,
 		       const struct tm_doc_leak *leak)
 {
 	const struct tm_doc_site *site = tm_document_site(doc, leak->site);
-	char line[600];
-	int at = 0;
 
 	if (site == NULL)
 		return;
 	tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
 	print_first_line(t, doc, leak, site);
 	tm_text_stack(t, doc, site, 3);
-	line[0] = '\0';
-	for (size_t i = 0; i < leak->evidence.count && at < (int)sizeof(line) - 1; i++)
-		at += snprintf(line + at, sizeof(line) - (size_t)at, "%s%s", i ? "; " : "",
-			       leak->evidence.at[i]);
-	if (line[0])
-		tm_text_line(t, TM_TEXT_PLAIN, "   evidence  %s", line);
+	print_evidence(t, leak);
 	print_ages(t, doc, site);
 	for (size_t i = 0; i < leak->holders.count; i++)
 		tm_text_line(t, TM_TEXT_PLAIN, "   held by  %s", leak->holders.at[i]);
