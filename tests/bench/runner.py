@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Decoding on one thread: how does the runner compare with llama.cpp, and what do allocators change?
 
-usage: runner.py [-n REPEATS] [-k TOKENS] [-s SHAPE] [-t TYPE,..] [--llama] NAME=PATH[,ENV=VALUE..] ...
+usage: runner.py [-n REPEATS] [-k TOKENS] [-s SHAPE] [-t TYPE,..] [-a grow|full] [--llama] NAME=PATH[,ENV=VALUE..] ...
   NAME=        glibc (empty path: no preload)
   NAME=/lib.so a preload; further ENV=VALUE pairs are set for it
   --llama      beside it llama.cpp with the kernels that it chooses for this processor itself
+  -a full      keys and values are reserved and cleared as llama.cpp's are, the default; grow: by realloc
 TM_BUILD names the build tree (default: ../../build); models are made in its cache. Prints, of
 interleaved runs with parameters in malloc memory: processor time per token (least of all, median of
 the runs' medians) with its ratio to the first line, the first token's latency, resident memory, page
@@ -34,13 +35,13 @@ def model(shape, kind):
     return path
 
 
-def ours(path, count, lib, extra):
+def ours(path, count, lib, extra, way):
     env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
     env.update(extra)
     if lib:
         env["LD_PRELOAD"] = lib
     stats = json.loads(subprocess.run([RUN, "-m", path, "--tokens", TOKENS, "-n", str(count), "--greedy", "--quiet",
-                                       "--load", "read", "--stats", "/dev/stderr"], env=env, check=True,
+                                       "--load", "read", "--kv-alloc", way, "--stats", "/dev/stderr"], env=env, check=True,
                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE).stderr)
     return {"least": stats["token_cpu_ms"]["min"], "median": stats["token_cpu_ms"]["p50"],
             "first": stats["first_token_ms"]["p50"], "rss": stats["peak_rss_bytes"] / 2**20,
@@ -55,7 +56,8 @@ def llama_program():
     done = subprocess.run(["sh", "-c", script], env=dict(os.environ, TM_BUILD=BUILD, TM_SRC=SRC),
                           stdout=subprocess.PIPE, text=True)
     if done.returncode:
-        sys.exit("llama.cpp can't be had here")
+        print("llama.cpp can't be had here: left out.\n")
+        return None
     return done.stdout.split()
 
 
@@ -67,7 +69,7 @@ def llama(program, libs, path, count):
 
 
 def main(args):
-    repeats, count, shape, kinds, beside, allocs = 5, 16, "yi-coder-1.5b", ["Q8_0", "Q4_0"], None, []
+    repeats, count, shape, kinds, beside, allocs, way = 5, 16, "yi-coder-1.5b", ["Q8_0", "Q4_0"], None, [], "full"
     while args:
         word = args.pop(0)
         if word == "-n":
@@ -78,6 +80,8 @@ def main(args):
             shape = args.pop(0)
         elif word == "-t":
             kinds = args.pop(0).split(",")
+        elif word == "-a":
+            way = args.pop(0)
         elif word == "--llama":
             beside = llama_program()
         elif "=" in word:
@@ -88,6 +92,8 @@ def main(args):
             sys.exit(__doc__)
     if not allocs:
         sys.exit(__doc__)
+    print("One thread, %d tokens, weights in malloc memory, keys and values %s; processor time per token.\n" %
+          (count, {"full": "reserved and cleared", "grow": "grown by realloc"}[way]))
     print("| model | run | least ms | of first | median ms | of first | first token ms | RSS MiB | faults/token |")
     print("|---|---|---|---|---|---|---|---|---|")
     for kind in kinds:
@@ -98,7 +104,7 @@ def main(args):
         for repeat in range(repeats):
             turn = repeat % len(allocs)
             for name, lib, extra in allocs[turn:] + allocs[:turn]:
-                runs[name].append(ours(path, count, lib, extra))
+                runs[name].append(ours(path, count, lib, extra, way))
             if beside:
                 runs["llama.cpp"].append(llama(*beside, path, count))
         first = runs[allocs[0][0]]
