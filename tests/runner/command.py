@@ -113,6 +113,11 @@ def files():
     refused(state, 1, "state", "File too large", **size)
     check("a state that can't be replaced stays", open("state", "rb").read() == before)
     check("and half a new one is removed", not [n for n in os.listdir() if n.startswith("state.")], os.listdir())
+    with open("tiny.gguf", "rb") as f:
+        model = f.read()
+    with open("second.gguf", "wb") as f:
+        f.write(model[:4] + b"\2" + model[5:])
+    check("files of version 2", run(one).stdout == run(["-m", "second.gguf", *one[2:]]).stdout != "")
     # What is no plain file is written to, not replaced.
     os.mkfifo("pipe")
     reader = subprocess.Popen(["wc", "-c", "pipe"], stdout=subprocess.PIPE, text=True)

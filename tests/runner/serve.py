@@ -183,7 +183,9 @@ def bad_requests():
     with open("long", "w") as f:
         f.write(json.dumps({"session": "long", "tokens": [300] * 100}) + "\n")
         f.write(json.dumps({"session": "short", "tokens": [300], "n": 2}) + "\n")
-    done, _, stats = serve("--requests", "long", "-c", "64")
+    done, got, stats = serve("--requests", "long", "-c", "64")
+    check("is told of in the answers", got.get("long", {}).get("failed") == "prompt fits no context" and
+          "failed" not in got.get("short", {"failed": 1}), got)
     check("too long a prompt", done.returncode == 0 and
           stats["sessions"] == {"started": 2, "finished": 1, "failed": 1}, stats)
 

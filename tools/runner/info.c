@@ -265,8 +265,8 @@ static void print_memory(const struct info *info)
 	       mib(sum), yi_kv_bytes_per_token(&info->model->hp, info->kv_type));
 }
 
-/* Smaller blocks come from spans of slots, see tiermalloc(7). */
-#define POOL_ABOVE_BYTES 65536u
+/* Smaller blocks come from spans of slots, whatever TIERMALLOC_POOLS says. */
+#define POOLED_ABOVE 65536
 
 /* Whole sessions reserve 2 blocks a layer; rows of logits come and go with each step. */
 static void print_pools(const struct info *info)
@@ -274,15 +274,20 @@ static void print_pools(const struct info *info)
 	const struct yi_hparams *hp = &info->model->hp;
 	const uint64_t block =
 		yi_kv_bytes_per_token(hp, info->kv_type) / (2 * hp->n_layer) * info->context;
-	const uint64_t count = (uint64_t)2 * hp->n_layer * info->sessions;
+	const uint64_t row = (uint64_t)hp->n_vocab * sizeof(float);
 
-	const uint64_t logits = (uint64_t)hp->n_vocab * sizeof(float);
-
-	if (block <= POOL_ABOVE_BYTES)
+	if (block <= POOLED_ABOVE) {
+		printf("pools        none: %" PRIu64
+		       " bytes of keys or values of a layer, pools are for "
+		       "blocks above 64 KiB\n",
+		       block);
 		return;
-	printf("pools        TIERMALLOC_POOLS=%" PRIu64 "*%" PRIu64 "@session", block, count);
-	if (logits > POOL_ABOVE_BYTES)
-		printf(",%" PRIu64 "*%u@temporary", logits, info->sessions);
+	}
+	printf("pools        TIERMALLOC_POOLS=%" PRIu64 "*%" PRIu64 "@session", block,
+	       (uint64_t)2 * hp->n_layer * info->sessions);
+	/* The row of logits of an answer that is alone; more answers make one longer block. */
+	if (row > POOLED_ABOVE && info->sessions == 1)
+		printf(",%" PRIu64 "*1@temporary", row);
 	printf("   (with --kv-alloc full -c %u)\n", info->context);
 }
 

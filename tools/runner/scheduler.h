@@ -60,7 +60,6 @@ bool yi_scheduler_reclaim(struct yi_scheduler *scheduler);
 void yi_scheduler_keep_prompt(struct yi_scheduler *scheduler, struct yi_session *session);
 /* Tells that a request brings nothing to share any more. */
 void yi_scheduler_end_place(struct yi_scheduler *scheduler, uint32_t number);
-void yi_scheduler_refuse(struct yi_scheduler *scheduler, uint32_t number);
 /* scheduler_report.c */
 void yi_scheduler_progress(struct yi_scheduler *scheduler, double now_s);
 void yi_scheduler_write_answer(struct yi_scheduler *scheduler, const struct yi_session *session);

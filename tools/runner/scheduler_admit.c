@@ -157,10 +157,19 @@ static int start(struct yi_scheduler *scheduler, uint32_t number, double now_s)
 	return 0;
 }
 
-void yi_scheduler_refuse(struct yi_scheduler *scheduler, uint32_t number)
+/* Who never began is told of in the answers as all others are. */
+static void refuse(struct yi_scheduler *scheduler, uint32_t number, const char *why)
 {
+	const struct yi_session none = {
+		.request = &scheduler->requests.list[number],
+		.number = number,
+		.why = why,
+	};
+
 	scheduler->stats.sessions_started++;
 	scheduler->stats.sessions_failed++;
+	if (scheduler->answers)
+		yi_scheduler_write_answer(scheduler, &none);
 	yi_scheduler_end_place(scheduler, number);
 }
 
@@ -225,7 +234,8 @@ void yi_scheduler_admit(struct yi_scheduler *scheduler, double now_s)
 			return;
 		}
 		if (code)
-			yi_scheduler_refuse(scheduler, (uint32_t)scheduler->next);
+			refuse(scheduler, (uint32_t)scheduler->next,
+			       code == -ENOSPC ? "prompt fits no context" : "no memory");
 		if (fresh)
 			scheduler->next++;
 	}
