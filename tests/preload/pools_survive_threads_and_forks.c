@@ -5,6 +5,7 @@
  */
 /* env: TIERMALLOC_POOLS=100000*8@session,1M*4@temporary */
 #include <pthread.h>
+#include <signal.h>
 #include <sys/syscall.h>
 
 #include "probe.h"
@@ -50,7 +51,7 @@ int main(void)
 	for (uintptr_t i = 0; i < THREADS; i++)
 		pthread_create(&thread[i], NULL, churn, (void *)i);
 	for (int i = 0; i < 60; i++) {
-		pid_t pid = i % 2 ? fork() : (pid_t)syscall(SYS_fork);
+		pid_t pid = i % 2 ? fork() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 
 		if (pid == 0) {
 			visit(&seed, 200);

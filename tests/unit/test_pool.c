@@ -2,6 +2,7 @@
 /* pool: fixed pools, on a kernel that can refuse. */
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -393,7 +394,7 @@ Test(pool, lock_of_a_vanished_thread_is_stolen_and_slots_found_again)
 	/* half done: popped, not published */
 	(void)tm_lock_acquire(&pool->lock);
 	pool->free--;
-	pid_t child = (pid_t)syscall(SYS_fork);
+	pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	if (child == 0) {
 		int ok = release(p) == 0 && pool->free == 3 && pool->in_use == 1 &&
 			 tm_pool_check() == NULL && take(pool) == p;
