@@ -20,7 +20,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SRC = os.path.dirname(os.path.dirname(HERE))
+SRC = os.environ.get("TM_SRC", os.path.dirname(os.path.dirname(HERE)))
 BUILD = os.path.abspath(os.environ.get("TM_BUILD", os.path.join(SRC, "build")))
 RUN = os.path.join(BUILD, "yi-coder-run")
 TOKENS = "5,600,7000,8"
