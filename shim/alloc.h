@@ -52,6 +52,9 @@ void *tm_alloc_tier(size_t size, size_t align, enum tm_tier tier, struct tm_site
 void *tm_alloc_realloc_slow(void *p, size_t size, struct tm_site site);
 void *tm_alloc_zero_slow(size_t size, struct tm_site site);
 void *tm_alloc_aligned_slow(size_t align, size_t size, struct tm_site site);
+void *tm_alloc_zero_aligned(size_t align, size_t size, struct tm_site site);
+/* The live block that covers an address of the zone, and what was asked for; NULL: none. */
+char *tm_alloc_block_of(const void *p, size_t *ret_bytes);
 void tm_alloc_free_slow(void *p, struct tm_granule *g);
 void tm_alloc_free_outside(void *p);
 /* Counts a size that is not what was asked for; p lies in the zone. */

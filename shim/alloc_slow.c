@@ -237,6 +237,11 @@ TM_NOINLINE void *tm_alloc_aligned_slow(size_t align, size_t size, struct tm_sit
 	return slow(size, align, TM_FILL_ANY, site);
 }
 
+void *tm_alloc_zero_aligned(size_t align, size_t size, struct tm_site site)
+{
+	return slow(size, align, TM_FILL_ZERO, site);
+}
+
 static void give_large(void *p, struct tm_granule *g, struct tm_thread_heap held)
 {
 	if (!tm_large_starts_at(p, g)) {
@@ -341,6 +346,32 @@ static size_t requested_bytes(const void *p, struct tm_granule *g, size_t size)
 		return tm_entry3_requested(tm_class_bytes(head->klass),
 					   ((struct tm_entry3 *)entry)->id);
 	return *(tm_entry8 *)entry >> 24;
+}
+
+char *tm_alloc_block_of(const void *p, size_t *ret_bytes)
+{
+	struct tm_granule *g = tm_zone_granule(p);
+	uint32_t page = tm_zone_page(p);
+	uintptr_t owner = tm_granule_owner(g);
+	char *base;
+
+	/* the head of a large block may be thousands of granules back, or begin behind p in this one */
+	while (g > tm_zone.granules &&
+	       (owner == TM_OWNER_NONE || (owner == TM_OWNER_LARGE && g->large.page > page)))
+		owner = tm_granule_owner(--g);
+	if (owner == TM_OWNER_LARGE) {
+		base = tm_zone_page_addr(g->large.page);
+		*ret_bytes = g->large.requested;
+		return g->large.page <= page && page - g->large.page < g->large.pages ? base : NULL;
+	}
+	if (owner == TM_OWNER_NONE || g != tm_zone_granule(p))
+		return NULL;
+	struct tm_granule *head = tm_span_head(g);
+	size_t slot_bytes = tm_class_bytes(head->klass);
+	base = tm_span_base(head);
+	base += (size_t)((const char *)p - base) / slot_bytes * slot_bytes;
+	*ret_bytes = requested_bytes(base, g, 0);
+	return *ret_bytes != 0 ? base : NULL;
 }
 
 TM_NOINLINE void tm_alloc_check_size(const void *p, size_t size)

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "shim/alloc.h"
+#include "shim/alloc_debug.h"
 #include "shim/base/bits.h"
 #include "shim/boot.h"
 #include "shim/heap/account.h"
@@ -101,6 +102,7 @@ int tm_core_boot(void)
 	tm_ledger_init();
 	/* The aligned forms exist with the account only; a wrong free is noticed by its entry. */
 	tm_span_keeps_entries = options->ledger != TM_LEDGER_OFF || options->align_bytes > 16 ||
+				tm_alloc_debug_is_wanted() ||
 				options->on_error == TM_ON_ERROR_ABORT ||
 				(options->trace != NULL && options->trace[0] != '\0');
 	configure_purge(options);
@@ -112,6 +114,10 @@ int tm_core_boot(void)
 
 void tm_alloc_ops(struct tm_ops *ops)
 {
+	if (tm_alloc_debug_is_wanted()) {
+		tm_alloc_debug_ops(ops);
+		return;
+	}
 	if (tm_root.options.align_bytes > 16)
 		tm_alloc_align_ops(ops);
 	if (tm_span_keeps_entries)

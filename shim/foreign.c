@@ -255,6 +255,8 @@ void tm_error_count(enum tm_error_kind kind, const void *p)
 		[TM_ERROR_INTERIOR] = "free of an address inside a block",
 		[TM_ERROR_DOUBLE] = "free of a block that is free",
 		[TM_ERROR_SIZE_MISMATCH] = "delete with a size that is not the block's",
+		[TM_ERROR_OVERRUN] = "a block's neighbouring bytes were written",
+		[TM_ERROR_USE_AFTER_FREE] = "a block was written after its free",
 	};
 	atomic_fetch_add_explicit(&errors[kind], 1, memory_order_relaxed);
 	if (kind == TM_ERROR_SIZE_MISMATCH || tm_root.options.on_error != TM_ON_ERROR_ABORT)

@@ -15,10 +15,12 @@
 struct tm_next;
 
 enum tm_error_kind {
-	TM_ERROR_FOREIGN,       /* no allocation function gave this address */
-	TM_ERROR_INTERIOR,      /* it lies inside a block */
-	TM_ERROR_DOUBLE,        /* the block is free */
-	TM_ERROR_SIZE_MISMATCH, /* sized delete with another size: counted, never fatal */
+	TM_ERROR_FOREIGN,        /* no allocation function gave this address */
+	TM_ERROR_INTERIOR,       /* it lies inside a block */
+	TM_ERROR_DOUBLE,         /* the block is free */
+	TM_ERROR_SIZE_MISMATCH,  /* sized delete with another size: counted, never fatal */
+	TM_ERROR_OVERRUN,        /* bytes next to the block were written */
+	TM_ERROR_USE_AFTER_FREE, /* the block was written after its free */
 	TM_ERROR_KINDS,
 };
 

@@ -7,7 +7,11 @@ libtmcore_a_SOURCES += \
 	%reldir%/alloc.c \
 	%reldir%/alloc.h \
 	%reldir%/alloc_align.c \
+	%reldir%/alloc_debug.c \
+	%reldir%/alloc_debug.h \
 	%reldir%/alloc_slow.c \
+	%reldir%/guard_pages.c \
+	%reldir%/guard_pages.h \
 	%reldir%/boot.c \
 	%reldir%/boot.h \
 	%reldir%/core.c \

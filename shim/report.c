@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
+#include "shim/alloc_debug.h"
 #include "shim/base/fmt.h"
 #include "shim/base/parse.h"
 #include "shim/base/version.h"
@@ -149,6 +150,9 @@ static void add_counts(struct tm_fmt_out *out)
 	add_count(out, "interior frees", tm_error_total(TM_ERROR_INTERIOR),
 		  "inside a block: ignored");
 	add_count(out, "double frees", tm_error_total(TM_ERROR_DOUBLE), "ignored");
+	add_count(out, "overruns", tm_error_total(TM_ERROR_OVERRUN), "found by TIERMALLOC_GUARD");
+	add_count(out, "uses after free", tm_error_total(TM_ERROR_USE_AFTER_FREE),
+		  "found by TIERMALLOC_GUARD");
 	add_count(out, "size mismatches", tm_error_total(TM_ERROR_SIZE_MISMATCH),
 		  "of sized deletes");
 	add_count(out, "foreign frees", tm_foreign_handed_back(), "of libc's blocks: handed to it");
@@ -300,6 +304,7 @@ static bool is_wanted(void)
 
 void tm_report_main_ended(void)
 {
+	tm_alloc_debug_drain();
 	if (!is_wanted() || atomic_load_explicit(&main_ended_pid, memory_order_acquire) != 0)
 		return;
 	if (tm_root.server == TM_SERVER_ENGINE && tm_report_snapshot(&main_ended) == 0)

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/alloc_debug.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "shim/alloc.h"
+#include "shim/base/bits.h"
+#include "shim/base/hash.h"
+#include "shim/boot.h"
+#include "shim/cxx.h"
+#include "shim/foreign.h"
+#include "shim/guard_pages.h"
+#include "shim/heap/account.h"
+#include "shim/heap/zone.h"
+#include "shim/os/msg.h"
+
+/* Behind a block; in front there is as much, or as much as its alignment. */
+#define TAIL_BYTES 16u
+#define FRONT_BYTES 16u
+#define TAIL_BYTE 0xc5
+#define FREED_BYTE 0xdf
+#define QUARANTINE 1024u
+#define QUARANTINE_BYTES ((int64_t)32 << 20)
+/* Larger blocks are looked at and freed at once. */
+#define QUARANTINED_MAX ((size_t)256 << 10)
+
+struct front {
+	uint64_t key; /* by the address and the length of the front; inverted: freed */
+	uint64_t size;
+};
+
+static struct {
+	_Atomic(char *) block[QUARANTINE]; /* what the program knew it by */
+	_Atomic uint32_t next;
+	_Atomic int64_t bytes;
+} quarantine;
+
+static TM_TLS uint32_t until_sample;
+
+static uint64_t key_of(const char *base, size_t front)
+{
+	uint64_t secret;
+
+	memcpy(&secret, tm_root.random, sizeof(secret));
+	return tm_hash_u64(secret ^ (uintptr_t)base ^ front);
+}
+
+/* --- canaries --------------------------------------------------------------------------------- */
+
+enum state {
+	BLOCK_NONE,  /* no live block covers the address */
+	BLOCK_PLAIN, /* begins there, without canaries */
+	BLOCK_INSIDE,
+	BLOCK_GUARDED,
+	BLOCK_FREED, /* in quarantine */
+	BLOCK_BROKEN /* its front was written over */
+};
+
+struct block {
+	enum state state;
+	char *base;
+	size_t size; /* what the program asked for; PLAIN: likewise */
+};
+
+static bool guards(void)
+{
+	return tm_root.options.guard == TM_GUARD_ALL;
+}
+
+static struct block look(const void *p)
+{
+	struct block b = {.state = BLOCK_NONE};
+	size_t total = 0;
+	struct front front;
+
+	b.base = tm_zone_contains(p) ? tm_alloc_block_of(p, &total) : NULL;
+	if (b.base == NULL)
+		return b;
+	b.size = total;
+	size_t ahead = (size_t)((const char *)p - b.base);
+	if (!guards() || total < FRONT_BYTES + TAIL_BYTES || ahead % FRONT_BYTES != 0 ||
+	    (ahead != 0 && ahead + TAIL_BYTES > total)) {
+		b.state = ahead == 0 ? BLOCK_PLAIN : BLOCK_INSIDE;
+		return b;
+	}
+	memcpy(&front, b.base, sizeof(front));
+	if (ahead == 0) {
+		/* the beginning of a guarded block is no pointer that a program was given */
+		for (size_t align = FRONT_BYTES; align <= total - TAIL_BYTES; align *= 2)
+			if (front.key == key_of(b.base, align) ||
+			    front.key == ~key_of(b.base, align)) {
+				b.state = BLOCK_INSIDE;
+				return b;
+			}
+		b.state = BLOCK_PLAIN;
+		return b;
+	}
+	b.size = total - ahead - TAIL_BYTES;
+	if (front.key == ~key_of(b.base, ahead))
+		b.state = BLOCK_FREED;
+	else if (front.key == key_of(b.base, ahead) && front.size == b.size)
+		b.state = BLOCK_GUARDED;
+	else /* a power of two may well be the front of this block, another number is not */
+		b.state = (ahead & (ahead - 1)) == 0 ? BLOCK_BROKEN : BLOCK_INSIDE;
+	return b;
+}
+
+static bool is_filled(const char *at, size_t bytes, int byte)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if ((unsigned char)at[i] != (unsigned char)byte)
+			return false;
+	return true;
+}
+
+static void tell(enum tm_error_kind kind, const void *p, const char *what, size_t size)
+{
+	tm_msg(TM_MSG_WARN, "%s a block of %zu bytes at %p", what, size, p);
+	tm_error_count(kind, p);
+}
+
+static void *guarded(size_t size, size_t align, bool zero, struct tm_site site)
+{
+	size_t front = tm_bits_max(align, FRONT_BYTES), total;
+	char *base = NULL;
+
+	if (size <= PTRDIFF_MAX && !__builtin_add_overflow(size, front + TAIL_BYTES, &total))
+		base = zero ? tm_alloc_zero_aligned(align, total, site)
+			    : tm_alloc_aligned_slow(align, total, site);
+	else
+		errno = ENOMEM;
+	/* in a signal handler: memory of another kind, which has no entries */
+	if (base == NULL || !tm_zone_contains(base))
+		return base;
+	*(struct front *)base = (struct front){key_of(base, front), size};
+	memset(base + front + size, TAIL_BYTE, TAIL_BYTES);
+	return base + front;
+}
+
+/* --- quarantine ------------------------------------------------------------------------------- */
+
+static int freed_byte(void)
+{
+	return tm_root.options.fill_free >= 0 ? tm_root.options.fill_free : FREED_BYTE;
+}
+
+static void evict(char *p)
+{
+	struct block b = look(p);
+
+	atomic_fetch_sub_explicit(&quarantine.bytes, (int64_t)b.size, memory_order_relaxed);
+	if (b.state != BLOCK_FREED || !is_filled(p, b.size, freed_byte()) ||
+	    !is_filled(p + b.size, TAIL_BYTES, TAIL_BYTE))
+		tell(TM_ERROR_USE_AFTER_FREE, p, "written after its free:", b.size);
+	if (b.base != NULL)
+		tm_alloc_free(b.base);
+}
+
+static void evict_next(void)
+{
+	uint32_t at = atomic_fetch_add_explicit(&quarantine.next, 1, memory_order_relaxed);
+	char *old = atomic_exchange_explicit(&quarantine.block[at % QUARANTINE], NULL,
+					     memory_order_acq_rel);
+
+	if (old != NULL)
+		evict(old);
+}
+
+static void put(char *p, size_t size)
+{
+	uint32_t at = atomic_fetch_add_explicit(&quarantine.next, 1, memory_order_relaxed);
+	char *old;
+
+	atomic_fetch_add_explicit(&quarantine.bytes, (int64_t)size, memory_order_relaxed);
+	old = atomic_exchange_explicit(&quarantine.block[at % QUARANTINE], p, memory_order_acq_rel);
+	if (old != NULL)
+		evict(old);
+	for (unsigned i = 0;
+	     i < QUARANTINE &&
+	     atomic_load_explicit(&quarantine.bytes, memory_order_relaxed) > QUARANTINE_BYTES;
+	     i++)
+		evict_next();
+}
+
+void tm_alloc_debug_drain(void)
+{
+	if (!tm_boot_is_ready() || tm_root.server != TM_SERVER_ENGINE || !guards())
+		return;
+	for (unsigned i = 0; i < QUARANTINE; i++)
+		evict_next();
+}
+
+/* --- the family ------------------------------------------------------------------------------- */
+
+static void *take(size_t size, size_t align, bool zero, struct tm_site site)
+{
+	void *p;
+
+	if (align < tm_root.options.align_bytes)
+		align = tm_root.options.align_bytes;
+	if (guards())
+		p = guarded(size, align, zero, site);
+	else if (zero)
+		p = tm_alloc_zero_aligned(align, size, site);
+	else
+		p = align <= 16 ? tm_alloc_any(size, site)
+				: tm_alloc_aligned_slow(align, size, site);
+	/* all that malloc_usable_size allows */
+	if (p != NULL && !zero && tm_root.options.fill_alloc >= 0)
+		memset(p, tm_root.options.fill_alloc, guards() ? size : tm_alloc_usable(p));
+	return p;
+}
+
+static bool is_sampled(void)
+{
+	if (tm_root.options.guard != TM_GUARD_SAMPLE)
+		return false;
+	if (until_sample-- != 0)
+		return false;
+	until_sample = tm_root.options.guard_one_in - 1;
+	return true;
+}
+
+static void *debug_take(size_t size, size_t align, bool zero, struct tm_site site)
+{
+	if (is_sampled()) {
+		void *p = tm_guard_pages_take(size, tm_bits_max(align, 16));
+
+		if (p != NULL && !zero && tm_root.options.fill_alloc >= 0)
+			memset(p, tm_root.options.fill_alloc, size);
+		if (p != NULL)
+			return p;
+	}
+	return take(size, align, zero, site);
+}
+
+static void give_guarded(char *p, const struct block *b)
+{
+	struct front *front = (struct front *)b->base;
+
+	if (!is_filled(p + b->size, TAIL_BYTES, TAIL_BYTE))
+		tell(TM_ERROR_OVERRUN, p, "written behind the end:", b->size);
+	if (b->size > QUARANTINED_MAX) {
+		memset(p, freed_byte(), b->size);
+		memset(front, 0, sizeof(*front));
+		tm_alloc_free(b->base);
+		return;
+	}
+	memset(p, freed_byte(), b->size);
+	memset(p + b->size, TAIL_BYTE, TAIL_BYTES);
+	front->key = ~front->key;
+	put(p, b->size);
+}
+
+static void debug_free(void *p)
+{
+	struct block b;
+
+	if (p != NULL && tm_guard_pages_own(p)) {
+		if (!tm_guard_pages_give(p))
+			tm_error_count(TM_ERROR_DOUBLE, p);
+		return;
+	}
+	b = look(p);
+	switch (b.state) {
+	case BLOCK_GUARDED: give_guarded(p, &b); return;
+	case BLOCK_FREED: tm_error_count(TM_ERROR_DOUBLE, p); return;
+	case BLOCK_BROKEN:
+		tell(TM_ERROR_OVERRUN, p, "written in front of the beginning:", b.size);
+		return; /* what the block is can't be trusted: it stays */
+	case BLOCK_INSIDE: tm_error_count(TM_ERROR_INTERIOR, p); return;
+	case BLOCK_PLAIN:
+		if (tm_root.options.fill_free >= 0)
+			memset(p, tm_root.options.fill_free, b.size);
+		break;
+	case BLOCK_NONE: break;
+	}
+	tm_alloc_free(p);
+}
+
+/* What the program may use; SIZE_MAX: no block of ours begins there. */
+static size_t bytes_of(void *p)
+{
+	struct block b;
+
+	if (tm_guard_pages_own(p))
+		return tm_guard_pages_bytes(p) ? tm_guard_pages_bytes(p) : SIZE_MAX;
+	b = look(p);
+	return b.state == BLOCK_GUARDED  ? b.size
+	       : b.state == BLOCK_PLAIN  ? tm_alloc_usable(p)
+	       : b.state == BLOCK_BROKEN ? b.size
+					 : SIZE_MAX;
+}
+
+static size_t debug_usable(void *p)
+{
+	size_t bytes;
+
+	if (p == NULL)
+		return 0;
+	if (!tm_zone_contains(p) && !tm_guard_pages_own(p))
+		return tm_alloc_usable(p);
+	bytes = bytes_of(p);
+	return bytes == SIZE_MAX ? 0 : bytes;
+}
+
+static void *debug_malloc(size_t size)
+{
+	return debug_take(size, 16, false, TM_SITE_HERE);
+}
+
+static void *debug_calloc(size_t n, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(n, size, &bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return debug_take(bytes, 16, true, TM_SITE_HERE);
+}
+
+/* Always moves: who kept the old pointer shows. */
+static void *debug_realloc(void *p, size_t size)
+{
+	size_t old_bytes;
+	void *fresh;
+
+	if (p == NULL)
+		return debug_take(size, 16, false, TM_SITE_HERE);
+	if (size == 0) {
+		debug_free(p);
+		return NULL;
+	}
+	if (!tm_zone_contains(p) && !tm_guard_pages_own(p))
+		return tm_alloc_realloc(p, size);
+	old_bytes = bytes_of(p);
+	if (old_bytes == SIZE_MAX) {
+		debug_free(p); /* counts what is wrong */
+		errno = ENOMEM;
+		return NULL;
+	}
+	fresh = debug_take(size, 16, false, TM_SITE_HERE);
+	if (fresh == NULL)
+		return NULL;
+	memcpy(fresh, p, tm_bits_min(old_bytes, size));
+	debug_free(p);
+	return fresh;
+}
+
+static void *debug_memalign(size_t align, size_t size)
+{
+	return debug_take(size, align, false, TM_SITE_HERE);
+}
+
+static int debug_posix_memalign(void **ret_p, size_t align, size_t size)
+{
+	int saved = errno;
+	void *p;
+
+	if (align < sizeof(void *) || (align & (align - 1)) != 0)
+		return EINVAL;
+	p = debug_take(size, align, false, TM_SITE_HERE);
+	errno = saved;
+	if (p == NULL)
+		return ENOMEM;
+	*ret_p = p;
+	return 0;
+}
+
+static void *debug_new(size_t size)
+{
+	void *p = debug_take(size, 16, false, TM_SITE_HERE);
+
+	return p != NULL ? p : tm_cxx_new_failed(size, 16);
+}
+
+static void *debug_new_aligned(size_t size, size_t align)
+{
+	void *p = debug_take(size, align, false, TM_SITE_HERE);
+
+	return p != NULL ? p : tm_cxx_new_failed(size, align);
+}
+
+static void *debug_new_nothrow(size_t size)
+{
+	void *p = debug_take(size, 16, false, TM_SITE_HERE);
+
+	return p != NULL ? p : tm_cxx_nothrow_failed(size, 16);
+}
+
+static void *debug_new_aligned_nothrow(size_t size, size_t align)
+{
+	void *p = debug_take(size, align, false, TM_SITE_HERE);
+
+	return p != NULL ? p : tm_cxx_nothrow_failed(size, align);
+}
+
+static void debug_delete_sized(void *p, size_t size)
+{
+	struct block b = look(p);
+
+	if (b.state == BLOCK_GUARDED && b.size != size)
+		tm_error_count(TM_ERROR_SIZE_MISMATCH, p);
+	debug_free(p);
+}
+
+bool tm_alloc_debug_is_wanted(void)
+{
+	return tm_root.options.guard != TM_GUARD_OFF || tm_root.options.fill_alloc >= 0 ||
+	       tm_root.options.fill_free >= 0;
+}
+
+void tm_alloc_debug_ops(struct tm_ops *ops)
+{
+	if (tm_root.options.guard == TM_GUARD_SAMPLE && !tm_guard_pages_init())
+		tm_msg(TM_MSG_WARN, "TIERMALLOC_GUARD: no memory, nothing is sampled");
+	*ops = (struct tm_ops){
+		.malloc = debug_malloc,
+		.free = debug_free,
+		.calloc = debug_calloc,
+		.realloc = debug_realloc,
+		.memalign = debug_memalign,
+		.posix_memalign = debug_posix_memalign,
+		.usable_size = debug_usable,
+		.op_new = debug_new,
+		.op_new_aligned = debug_new_aligned,
+		.op_new_nothrow = debug_new_nothrow,
+		.op_new_aligned_nothrow = debug_new_aligned_nothrow,
+		.op_delete = debug_free,
+		.op_delete_sized = debug_delete_sized,
+	};
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * alloc_debug: TIERMALLOC_GUARD and TIERMALLOC_FILL, forms of the family that find mistakes. Chosen at
+ * boot; cost nothing where they are not asked for. They keep the account.
+ *
+ * all: a block has a canary in front, keyed by its address, and one behind. A free looks at both, fills
+ * the block and puts it into a quarantine, whose oldest blocks are looked at again, for writes after the
+ * free, and freed. Where a pointer's block begins is known from the page map, never from the memory in
+ * front of the pointer. sample: see guard_pages.h.
+ * No lock: any thread, any signal handler.
+ */
+#ifndef TM_ALLOC_DEBUG_H
+#define TM_ALLOC_DEBUG_H
+
+#include "shim/base/attrs.h"
+
+struct tm_ops;
+
+/* True: blocks need their side entries. */
+bool tm_alloc_debug_is_wanted(void);
+
+void tm_alloc_debug_ops(struct tm_ops *ops);
+
+/* At the end of main: everything in quarantine is looked at and freed. */
+void tm_alloc_debug_drain(void);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* env: TIERMALLOC_GUARD=all TIERMALLOC_ON_ERROR=abort */
+/* dies: SIGABRT */
+/* stderr: tiermalloc: written behind the end: a block of 100 bytes at 0x[0-9a-f]+ */
+/* One byte behind a block is found by its free. */
+#include <stdlib.h>
+#include <string.h>
+
+static char *hide(char *p)
+{
+	__asm__ volatile("" : "+r"(p) : : "memory");
+	return p;
+}
+
+int main(void)
+{
+	char *p = malloc(100);
+
+	memset(hide(p), 1, 101);
+	free(p);
+	return 0;
+}
