@@ -399,7 +399,8 @@ TM_NOINLINE void tm_alloc_free_outside(void *p)
 
 static void *move(void *p, size_t old_bytes, size_t size, struct tm_site site)
 {
-	void *fresh = tm_alloc_any(size, site);
+	void *fresh = size > TM_SLOT_MAX && size > old_bytes ? slow(size, 16, TM_FILL_GROWN, site)
+							     : tm_alloc_any(size, site);
 
 	if (fresh == NULL)
 		return NULL;

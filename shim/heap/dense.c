@@ -4,8 +4,10 @@
 #include <stdatomic.h>
 
 #include "shim/base/bits.h"
+#include "shim/heap/heap.h"
 #include "shim/heap/huge.h"
 #include "shim/heap/limit.h"
+#include "shim/heap/part.h"
 #include "shim/heap/zone.h"
 #include "shim/os/sys.h"
 
@@ -28,6 +30,15 @@
 #define SAMPLE_PAGES 64u
 /* Adjoining units that were not touched yet are advised together. */
 #define AHEAD_UNITS 8u
+
+/* So much must have grown, and be in use beside it. */
+#define GROWN_PAGES (((size_t)4 << 20) >> TM_PAGE_SHIFT)
+#define GROWN_PART_PAGES (((size_t)8 << 20) >> TM_PAGE_SHIFT)
+
+/* Per heap, of blocks. */
+#define SPANS_FROM_UNITS (((size_t)128 << 20) >> TM_UNIT_SHIFT)
+
+static _Atomic uint64_t grown_pages;
 
 /* All relaxed: a lost look does no harm. */
 static struct band {
@@ -116,7 +127,7 @@ static bool is_untouched(uint32_t unit, enum tm_part part)
 	return u->part == part && u->touched == 0;
 }
 
-static void make_huge(enum tm_part part, uint32_t page, size_t pages)
+static void make_huge(enum tm_part part, uint32_t page, size_t pages, uint32_t ahead)
 {
 	uint32_t end = (uint32_t)(__atomic_load_n(&tm_zone.len, __ATOMIC_RELAXED) >> TM_UNIT_SHIFT);
 	uint32_t last = (page + (uint32_t)pages - 1) / TM_UNIT_PAGES;
@@ -126,9 +137,19 @@ static void make_huge(enum tm_part part, uint32_t page, size_t pages)
 		from++;
 	if (from > last)
 		return;
-	for (to = from; to < end && to <= last + AHEAD_UNITS && is_untouched(to, part); to++)
+	for (to = from; to < end && to <= last + ahead && is_untouched(to, part); to++)
 		;
 	tm_huge_advise(from * TM_UNIT_PAGES, to - from);
+}
+
+/*
+ * Spans are for many sizes, and the last of each size is written in part: up to some MiB in each heap.
+ * That is little where so much more stands on huge pages and is full.
+ */
+static bool is_small_beside_blocks(void)
+{
+	return atomic_load_explicit(&tm_huge.advised, memory_order_relaxed) >=
+	       SPANS_FROM_UNITS * (uint64_t)tm_bits_max(tm_heap_count(), 1);
 }
 
 /* Whole units that were advised for others, and are not touched yet. */
@@ -151,8 +172,13 @@ void tm_dense_note(enum tm_part part, uint32_t page, size_t pages)
 	uint32_t note;
 	uint64_t block;
 
-	if (part == TM_PART_SPAN || !is_allowed())
+	if (!is_allowed())
 		return;
+	if (part == TM_PART_SPAN) {
+		if (is_untouched(page / TM_UNIT_PAGES, part) && is_small_beside_blocks())
+			make_huge(part, page, pages, 0);
+		return;
+	}
 	note = atomic_fetch_add_explicit(&b->notes, 1, memory_order_relaxed);
 	block = atomic_exchange_explicit(&b->lag[note % LAG], (uint64_t)page << 32 | pages,
 					 memory_order_relaxed);
@@ -164,13 +190,27 @@ void tm_dense_note(enum tm_part part, uint32_t page, size_t pages)
 		judge(b);
 	}
 	if (atomic_load_explicit(&b->huge, memory_order_relaxed))
-		make_huge(part, page, pages);
+		make_huge(part, page, pages, AHEAD_UNITS);
 	else
 		make_small(part, page, pages);
 }
 
+void tm_dense_grown(enum tm_part part, uint32_t page, size_t pages)
+{
+	uint64_t seen = atomic_fetch_add_explicit(&grown_pages, pages, memory_order_relaxed);
+
+	if (part == TM_PART_SPAN || !is_allowed())
+		return;
+	if (seen < GROWN_PAGES || tm_part_used_pages(part) < GROWN_PART_PAGES ||
+	    tm_limit_is_near(TM_UNIT_BYTES))
+		tm_dense_note(part, page, pages);
+	else
+		make_huge(part, page, pages, 0);
+}
+
 void tm_dense_clear(void)
 {
+	atomic_store_explicit(&grown_pages, 0, memory_order_relaxed);
 	for (unsigned i = 0; i < BANDS; i++) {
 		struct band *b = &bands[i];
 

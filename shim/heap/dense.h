@@ -21,6 +21,13 @@
 /* The part hands out memory for a block that was not resident. [part lock] */
 void tm_dense_note(enum tm_part part, uint32_t page, size_t pages);
 
+/*
+ * The same of memory for a block that has outgrown another, or for its new end: it was written as far as
+ * it went, and will be again. So it is huge at once, in a part that a few units more don't make larger,
+ * once enough has grown: buffers that grow row by row would else fault at each of them.
+ */
+void tm_dense_grown(enum tm_part part, uint32_t page, size_t pages);
+
 /* A block begins that belongs to the caller. No lock. */
 void tm_dense_born(void *p, size_t pages, enum tm_fill fill);
 

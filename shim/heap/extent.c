@@ -283,32 +283,44 @@ static void tell(struct tm_part_state *ps, size_t taken)
 		tm_purge_consider(ps);
 }
 
-static uint32_t take(struct tm_part_state *ps, size_t pages, size_t align)
+/* What is known of the pages wanted. */
+struct want {
+	size_t pages;
+	size_t align;
+	bool grown; /* a block that is too short now will be copied there */
+};
+
+static uint32_t take(struct tm_part_state *ps, const struct want *want)
 {
+	size_t pages = want->pages;
 	struct tm_place f;
 	uint32_t cold;
 
-	if (!find_or_use_others(ps, pages, align, &f) && !find_or_grow(ps, pages, align, &f))
+	if (!find_or_use_others(ps, pages, want->align, &f) &&
+	    !find_or_grow(ps, pages, want->align, &f))
 		return TM_PAGE_NIL;
 	cold = tm_place_cold_pages(f.at, pages);
 	if (cold != 0) {
 		ps->fresh_pages += cold;
 		tm_swing_cold(&ps->swing, cold, tm_part_idle_pages(ps));
-		tm_dense_note(tm_part_of(ps), f.at, pages);
+		if (want->grown)
+			tm_dense_grown(tm_part_of(ps), f.at, pages);
+		else
+			tm_dense_note(tm_part_of(ps), f.at, pages);
 	}
 	tm_extent_carve(ps, f.run, f.at, (uint32_t)pages);
 	ps->takes++;
 	return f.at;
 }
 
-static void *take_any(enum tm_part part, size_t pages, size_t align_pages)
+static void *take_any(enum tm_part part, const struct want *want)
 {
 	struct tm_part_state *ps = tm_extent_lock(part);
-	uint32_t at = take(ps, pages, align_pages);
+	uint32_t at = take(ps, want);
 
 	if (at != TM_PAGE_NIL) {
-		tm_unit_take(ps, at, (uint32_t)pages);
-		tell(ps, pages);
+		tm_unit_take(ps, at, (uint32_t)want->pages);
+		tell(ps, want->pages);
 	}
 	tm_extent_unlock(ps);
 	return at == TM_PAGE_NIL ? NULL : tm_zone_page_addr(at);
@@ -324,13 +336,23 @@ static bool may_be_rescued(size_t pages)
 	return pages / 8 <= free_pages;
 }
 
+static void *take_or_rescue(enum tm_part part, const struct want *want)
+{
+	void *p = take_any(part, want);
+
+	if (TM_UNLIKELY(p == NULL) && may_be_rescued(want->pages) && tm_purge_rescue(part))
+		p = take_any(part, want);
+	return p;
+}
+
 void *tm_extent_take(enum tm_part part, size_t pages, size_t align_pages)
 {
-	void *p = take_any(part, pages, align_pages);
+	return take_or_rescue(part, &(struct want){pages, align_pages, false});
+}
 
-	if (TM_UNLIKELY(p == NULL) && may_be_rescued(pages) && tm_purge_rescue(part))
-		p = take_any(part, pages, align_pages);
-	return p;
+void *tm_extent_take_grown(enum tm_part part, size_t pages)
+{
+	return take_or_rescue(part, &(struct want){pages, 1, true});
 }
 
 /* Write zeros where a page of [from, to) of the unit may hold something. */
@@ -353,7 +375,7 @@ static void zero_unit(const struct tm_unit *u, uint32_t page, uint32_t from, uin
 static void *take_zero(enum tm_part part, size_t pages, size_t align_pages)
 {
 	struct tm_part_state *ps = tm_extent_lock(part);
-	uint32_t at = take(ps, pages, align_pages);
+	uint32_t at = take(ps, &(struct want){pages, align_pages, false});
 	struct tm_unit edge[2];
 	uint32_t first, last, end;
 
@@ -422,6 +444,8 @@ bool tm_extent_take_at(enum tm_part part, void *start, size_t pages)
 	ps = tm_extent_lock(part);
 	if (at >= ps->trusted && tm_zone_unit(at)->part == part &&
 	    (*tm_part_tag(at) & TM_TAG_FREE) && (*tm_part_tag(at) & ~TM_TAG_FREE) >= pages) {
+		if (tm_place_cold_pages(at, pages) != 0)
+			tm_dense_grown(part, at, pages);
 		tm_extent_carve(ps, at, at, (uint32_t)pages);
 		tm_unit_take(ps, at, (uint32_t)pages);
 		tell(ps, pages);

@@ -48,6 +48,9 @@ void *tm_extent_take(enum tm_part part, size_t pages, size_t align_pages);
 /* The same, with every byte zero; pages known to be zero are not written. */
 void *tm_extent_take_zero(enum tm_part part, size_t pages, size_t align_pages);
 
+/* The same for a block that has outgrown another: it will be written, see tm_dense_grown. */
+void *tm_extent_take_grown(enum tm_part part, size_t pages);
+
 /* Take the pages at start if they are free: how a block grows in place. */
 bool tm_extent_take_at(enum tm_part part, void *start, size_t pages);
 

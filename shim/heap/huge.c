@@ -107,6 +107,8 @@ static enum tm_huge_step advise(uint32_t page, size_t units)
 	}
 	for (size_t i = 0; i < units; i++)
 		__atomic_fetch_or(&u[i].flags, TM_UNIT_HUGE, __ATOMIC_RELAXED);
+	if (u->part != TM_PART_SPAN)
+		atomic_fetch_add_explicit(&tm_huge.advised, units, memory_order_relaxed);
 	return TM_HUGE_ON_THP;
 }
 
@@ -132,6 +134,9 @@ void tm_huge_decline(uint32_t page, size_t units)
 
 	if (tm_zone.os->nohugepage(tm_zone_page_addr(page), units * TM_UNIT_BYTES))
 		return;
+	for (size_t i = 0; i < units; i++)
+		if (u[i].part != TM_PART_SPAN && (u[i].flags & TM_UNIT_HUGE))
+			atomic_fetch_sub_explicit(&tm_huge.advised, 1, memory_order_relaxed);
 	for (size_t i = 0; i < units; i++)
 		__atomic_fetch_and(&u[i].flags, (uint8_t)~TM_UNIT_HUGE, __ATOMIC_RELAXED);
 	tm_huge_stand(page / TM_UNIT_PAGES, units, TM_HUGE_SPARSE);
@@ -185,5 +190,6 @@ void tm_huge_clear(void)
 		atomic_store_explicit(&guard.owed[i], false, memory_order_relaxed);
 	atomic_store_explicit(&tm_huge.pool_empty, 0, memory_order_relaxed);
 	atomic_store_explicit(&tm_huge.denied, 0, memory_order_relaxed);
+	atomic_store_explicit(&tm_huge.advised, 0, memory_order_relaxed);
 	atomic_store_explicit(&guard.looked_ms, 0, memory_order_relaxed);
 }

@@ -36,6 +36,7 @@ enum tm_huge_step {
 struct tm_huge_state {
 	_Atomic uint64_t pool_empty; /* units that the hugetlb pools did not have, ever */
 	_Atomic uint64_t denied;     /* units of which madvise was refused, ever */
+	_Atomic uint64_t advised;    /* units of blocks that are advised now */
 	bool by_user; /* [const after boot] the mode is the user's, not the system's */
 };
 extern TM_HIDDEN struct tm_huge_state tm_huge;

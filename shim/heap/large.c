@@ -52,6 +52,8 @@ static void *take_in(const struct tm_large_request *r, enum tm_part part)
 
 	if (r->fill == TM_FILL_ZERO)
 		p = tm_extent_take_zero(part, pages, align_pages);
+	else if (r->fill == TM_FILL_GROWN)
+		p = tm_extent_take_grown(part, pages);
 	else
 		p = tm_extent_take(part, pages, align_pages);
 	if (p) {
@@ -196,7 +198,8 @@ static void *copy_to_large(void *p, struct tm_granule *g, size_t bytes)
 	enum tm_tier tier = (enum tm_tier)g->tier;
 	enum tm_part part = g->large.part == TM_PART_GROW ? tm_tier_part(tier, TM_TIER_GUESSED)
 							  : (enum tm_part)g->large.part;
-	void *to = tm_large_take(&(struct tm_large_request){bytes, 0, TM_FILL_ANY, tier, part});
+	enum tm_fill fill = bytes > tm_large_usable(g) ? TM_FILL_GROWN : TM_FILL_ANY;
+	void *to = tm_large_take(&(struct tm_large_request){bytes, 0, fill, tier, part});
 
 	return to ? copy_to(to, p, g, bytes) : NULL;
 }

@@ -14,8 +14,9 @@
 #include "shim/heap/zone.h"
 
 enum tm_fill {
-	TM_FILL_ANY,  /* whatever was there */
-	TM_FILL_ZERO, /* calloc; pages known to be zero are not written */
+	TM_FILL_ANY,   /* whatever was there */
+	TM_FILL_ZERO,  /* calloc; pages known to be zero are not written */
+	TM_FILL_GROWN, /* by a shorter block's content; not aligned beyond a page */
 };
 
 /*

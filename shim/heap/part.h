@@ -57,6 +57,11 @@ TM_INLINE uint32_t *tm_part_tag(uint32_t page)
 	return &tm_zone.tags[page];
 }
 
+TM_INLINE uint64_t tm_part_used_pages(enum tm_part part)
+{
+	return tm_parts[part].mapped_pages - tm_parts[part].free_pages;
+}
+
 /* Free and maybe resident. */
 TM_INLINE uint64_t tm_part_idle_pages(const struct tm_part_state *ps)
 {
