@@ -68,6 +68,10 @@ libtmcore_a_SOURCES += \
 	%reldir%/scan.h \
 	%reldir%/scan_image.c \
 	%reldir%/scan_image.h \
+	%reldir%/scan_memory.c \
+	%reldir%/scan_memory.h \
+	%reldir%/scan_suspects.c \
+	%reldir%/scan_suspects.h \
 	%reldir%/sheet.c \
 	%reldir%/sheet.h \
 	%reldir%/sizes.c \

@@ -12,6 +12,7 @@
 #include "shim/helper.h"
 #include "shim/ledger.h"
 #include "shim/os/clock.h"
+#include "shim/os/mem.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 #include "shim/scan_image.h"
@@ -219,6 +220,11 @@ static TM_NOINLINE int fork_image(enum tm_ledger_control level, uint32_t seq)
 	scan.order =
 		(struct tm_scan_order){.seq = seq, .level = stop ? level : TM_LEDGER_SCAN_SNAPSHOT};
 	scan.order.own_sp = (uintptr_t)&regs & ~(uintptr_t)15;
+	scan.order.room = tm_mem_map(TM_SCAN_ROOM_BYTES);
+	if (scan.order.room == NULL) {
+		tm_sys_close(dir);
+		return -ENOMEM;
+	}
 	tm_helper_memory(&scan.order.helper, &scan.order.helper_end);
 	tm_sys_sigprocmask(SIG_BLOCK, &all, &old);
 	before = tm_clock_ns();
@@ -233,6 +239,7 @@ static TM_NOINLINE int fork_image(enum tm_ledger_control level, uint32_t seq)
 		stop ? atomic_load_explicit(&scan.stopped, memory_order_relaxed) : 0;
 	header->threads_missed = scan.tids - header->threads_stopped;
 	tm_sys_sigprocmask(SIG_SETMASK, &old, NULL);
+	(void)tm_mem_unmap_raw(scan.order.room, TM_SCAN_ROOM_BYTES);
 	tm_sys_close(dir);
 	if (pid < 0)
 		return (int)pid;

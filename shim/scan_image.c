@@ -5,6 +5,7 @@
 #include <fcntl.h>
 
 #include "shim/base/bits.h"
+#include "shim/base/fmt.h"
 #include "shim/base/parse.h"
 #include "shim/heap/account.h"
 #include "shim/heap/heap.h"
@@ -17,10 +18,22 @@
 #include "shim/os/mem.h"
 #include "shim/os/sys.h"
 #include "shim/samples.h"
+#include "shim/scan_memory.h"
+#include "shim/scan_suspects.h"
 
 /* Below a stack pointer the ABI lets a leaf function keep words. */
 #define RED_ZONE 128u
 #define HEAP_AREA ((uintptr_t)8 << 30)
+
+#define PLANES (TM_LEDGER_STALE + 1u)
+#define DEAD_MAX 1024u
+/* Addresses of user space; above may be tags (NaN boxes, memory tags). */
+#define ADDRESS_MASK (((uintptr_t)1 << 47) - 1)
+#define OWN_MAX 4u
+
+struct range {
+	uintptr_t start, end;
+};
 
 /* An object: its place and its bit. */
 struct object {
@@ -28,6 +41,8 @@ struct object {
 	size_t bytes;
 	uint64_t bit; /* in the planes of verdicts, UINT64_MAX: not in the file */
 	unsigned epoch8;
+	unsigned id;    /* of its row */
+	uintptr_t heap; /* whose row */
 };
 
 static struct {
@@ -36,12 +51,16 @@ static struct {
 	uint64_t *mark;  /* by (address - zone) / 16 */
 	uintptr_t *work; /* objects to look into */
 	size_t work_count;
-	uint8_t *plane[TM_LEDGER_STALE];  /* bits of sides / 3, then of granules */
+	uint8_t *plane[PLANES];           /* bits of sides / 3, then of granules */
 	uint8_t *before;                  /* the last pass's ONCE */
 	size_t plane_sides, plane_blocks; /* bytes of each part */
 	uint64_t scanned;
 	uint64_t found, found_bytes;
-	uintptr_t own[4][2]; /* tables of this pass */
+	struct range dead[DEAD_MAX]; /* of stacks, below their stack pointer */
+	unsigned deads;
+	uint64_t opaque;
+	uint32_t hidden;
+	uintptr_t own[OWN_MAX][2]; /* tables of this pass */
 	unsigned own_count;
 } image;
 
@@ -58,8 +77,12 @@ static bool block_at(uintptr_t word, size_t granule, struct object *ret)
 	uintptr_t at = tm_zone.base + ((uintptr_t)g->large.page << TM_PAGE_SHIFT);
 	if (word < at || word >= at + (g->large.pages << TM_PAGE_SHIFT))
 		return false;
-	*ret = (struct object){at, g->large.requested, image.plane_sides * 8 + head - 1,
-			       (unsigned)(g->large.account >> 16) & 0xff};
+	*ret = (struct object){.at = at,
+			       .bytes = g->large.requested,
+			       .bit = image.plane_sides * 8 + head - 1,
+			       .epoch8 = (unsigned)(g->large.account >> 16) & 0xff,
+			       .id = (unsigned)g->large.account & 0xfff0,
+			       .heap = tm_heap_base() + (g->large.account >> 24) * TM_HEAP_STRIDE};
 	return true;
 }
 
@@ -77,6 +100,8 @@ static bool slot_of(const struct tm_granule *head, uint32_t index, struct object
 	ret->bytes = small ? slot : tm_bits_min(entry >> 24, slot);
 	ret->bit = tm_ledger_side_offset(e, &offset) ? offset / 3 : UINT64_MAX;
 	ret->epoch8 = (unsigned)(entry >> 16) & 0xff;
+	ret->id = (unsigned)entry & 0xfff0;
+	ret->heap = tm_granule_owner(head) & ~TM_OWNER_BITS;
 	return true;
 }
 
@@ -121,16 +146,31 @@ static void consider(uintptr_t word)
 {
 	struct object o;
 
+	word &= ADDRESS_MASK;
 	if (word - tm_zone.base >= tm_zone.len || !object_at(word, &o) || !set_mark(o.at))
 		return;
 	image.work[image.work_count++] = o.at;
 }
 
-static void look_into(uintptr_t from, uintptr_t to, void (*see)(uintptr_t word))
+static void follow(void);
+
+/* --- memory that an image may not have (scan_memory.h) ----------------------------------------- */
+
+static void look_into_object(const struct object *o, void (*see)(uintptr_t word))
 {
-	from = (from + 7) & ~(uintptr_t)7;
-	for (; from + 8 <= to; from += 8)
-		see(*(const uintptr_t *)from);
+	image.opaque += tm_scan_memory_look(TM_SCAN_ZONE, o->at, o->at + o->bytes, see);
+}
+
+/* Of the parent's mappings, those that the image has not. */
+static void root_of_parent(const struct tm_maps_line *line, void *arg)
+{
+	(void)arg;
+	if (!line->readable || !line->writable || line->shared || line->special ||
+	    (line->end > tm_zone.base && line->start < tm_zone.base + tm_zone.len) ||
+	    (line->end > tm_heap_base() && line->start < tm_heap_base() + HEAP_AREA))
+		return;
+	image.opaque += tm_scan_memory_look(TM_SCAN_PARENTS, line->start, line->end, consider);
+	follow();
 }
 
 static void follow(void)
@@ -143,7 +183,7 @@ static void follow(void)
 		if (!object_at(at, &o))
 			continue;
 		image.scanned += o.bytes;
-		look_into(o.at, o.at + o.bytes, consider);
+		look_into_object(&o, consider);
 	}
 }
 
@@ -171,9 +211,13 @@ static uintptr_t live_from(uintptr_t start, uintptr_t end)
 
 static void root(uintptr_t start, uintptr_t end)
 {
-	start = live_from(start, end);
+	uintptr_t live = live_from(start, end);
+
+	if (live != start && image.deads < DEAD_MAX)
+		image.dead[image.deads++] = (struct range){start, live};
+	start = live;
 	image.scanned += end - start;
-	look_into(start, end, consider);
+	tm_scan_memory_words(start, end, consider);
 	follow();
 }
 
@@ -212,6 +256,7 @@ static void roots(const struct tm_maps_line *line, void *arg)
 		{image.own[1][0], image.own[1][1]},
 		{image.own[2][0], image.own[2][1]},
 		{image.own[3][0], image.own[3][1]},
+		{(uintptr_t)image.order->room, (uintptr_t)image.order->room + TM_SCAN_ROOM_BYTES},
 	};
 
 	(void)arg;
@@ -243,7 +288,8 @@ static void visible(uintptr_t start, uintptr_t end)
 		if (back != copied)
 			break;
 		image.scanned += (uint64_t)copied;
-		look_into((uintptr_t)pipe_text, (uintptr_t)pipe_text + (uintptr_t)copied, consider);
+		tm_scan_memory_words((uintptr_t)pipe_text, (uintptr_t)pipe_text + (uintptr_t)copied,
+				     consider);
 	}
 	follow();
 }
@@ -276,9 +322,20 @@ static void point_out(uintptr_t word)
 {
 	struct object o;
 
+	word &= ADDRESS_MASK;
 	if (word - tm_zone.base < tm_zone.len && object_at(word, &o) && !is_marked(o.at) &&
 	    o.bit != UINT64_MAX && has_bit(image.plane[TM_LEDGER_ONCE], o.bit))
 		set_bit(TM_LEDGER_INDIRECT, o.bit);
+}
+
+static void point_out_stale(uintptr_t word)
+{
+	struct object o;
+
+	word &= ADDRESS_MASK;
+	if (word - tm_zone.base < tm_zone.len && object_at(word, &o) && !is_marked(o.at) &&
+	    o.bit != UINT64_MAX && has_bit(image.plane[TM_LEDGER_ONCE], o.bit))
+		set_bit(TM_LEDGER_STALE, o.bit);
 }
 
 static void judge(const struct object *o, uint32_t epoch, uint32_t last_epoch)
@@ -288,6 +345,10 @@ static void judge(const struct object *o, uint32_t epoch, uint32_t last_epoch)
 	if (is_marked(o->at) || o->bit == UINT64_MAX || age == 0)
 		return;
 	set_bit(TM_LEDGER_ONCE, o->bit);
+	if (tm_scan_suspect(tm_account_row(o->heap, o->id))) {
+		image.hidden++;
+		return;
+	}
 	/* Born before the last pass, so it is the same object. */
 	if (last_epoch == 0 || !has_bit(image.before, o->bit) || age <= epoch - last_epoch)
 		return;
@@ -326,10 +387,19 @@ static void judge_one(const struct object *o)
 	judge(o, h->epoch, h->scan_epoch);
 }
 
+static void count_same(const struct object *o)
+{
+	const struct tm_ledger_header *h = tm_ledger_header();
+
+	if (o->bit != UINT64_MAX && h->scan_epoch != 0 && has_bit(image.before, o->bit) &&
+	    tm_ledger_age(h->epoch, o->epoch8) > h->epoch - h->scan_epoch)
+		tm_scan_suspect_stays(tm_account_row(o->heap, o->id));
+}
+
 static void show_children(const struct object *o)
 {
 	if (o->bit != UINT64_MAX && has_bit(image.plane[TM_LEDGER_ONCE], o->bit))
-		look_into(o->at, o->at + o->bytes, point_out);
+		look_into_object(o, point_out);
 }
 
 /* --- the pass --------------------------------------------------------------------------------- */
@@ -355,12 +425,12 @@ static bool make_tables(void)
 	image.block = table(granules * sizeof(uint32_t));
 	image.mark = table(tm_zone.len / 128);
 	image.work = table(tm_zone.len / 2);
-	uint8_t *planes = table(4 * plane);
+	uint8_t *planes = table((PLANES + 1) * plane);
 	if (image.block == NULL || image.mark == NULL || image.work == NULL || planes == NULL)
 		return false;
-	for (unsigned i = 0; i < TM_LEDGER_STALE; i++)
+	for (unsigned i = 0; i < PLANES; i++)
 		image.plane[i] = planes + i * plane;
-	image.before = planes + 3 * plane;
+	image.before = planes + PLANES * plane;
 	for (size_t i = 0; i < granules; i++) {
 		const struct tm_granule *g = &tm_zone.granules[i];
 
@@ -390,7 +460,7 @@ static void read_before(int fd)
 
 static int write_planes(int fd)
 {
-	for (unsigned i = 0; i < TM_LEDGER_STALE; i++) {
+	for (unsigned i = 0; i < PLANES; i++) {
 		if (tm_syscall6(SYS_pwrite64, fd, (long)(uintptr_t)image.plane[i],
 				(long)image.plane_sides, at_plane(i, false), 0,
 				0) != (long)image.plane_sides)
@@ -408,11 +478,15 @@ int tm_scan_image(const struct tm_scan_order *order)
 {
 	struct tm_ledger_header *h = tm_ledger_header();
 	int fd = tm_sys_open(tm_ledger_path(), O_RDWR | O_NOFOLLOW, 0), rc;
+	char parent[32];
 
 	if (fd < 0)
 		return fd;
 	__builtin_memset(&image, 0, sizeof(image));
 	image.order = order;
+	rc = tm_scan_memory_begin(order->room);
+	if (rc != 0)
+		return rc;
 	if (!make_tables())
 		return -ENOMEM;
 	for (uint32_t i = 0; i < order->threads; i++)
@@ -421,9 +495,17 @@ int tm_scan_image(const struct tm_scan_order *order)
 	if (rc != 0)
 		return rc;
 	visible_roots();
+	tm_fmt(parent, sizeof(parent), "/proc/%ld/maps",
+	       tm_syscall6(SYS_getppid, 0, 0, 0, 0, 0, 0));
+	(void)tm_maps_each_of(&(struct tm_maps_source){parent, NULL}, root_of_parent, NULL);
 	read_before(fd);
+	tm_scan_suspects_begin();
+	each_object(count_same);
+	tm_scan_suspects_learn();
 	each_object(judge_one);
 	each_object(show_children);
+	for (unsigned i = 0; i < image.deads; i++)
+		tm_scan_memory_words(image.dead[i].start, image.dead[i].end, point_out_stale);
 	rc = write_planes(fd);
 	if (rc != 0)
 		return rc;
@@ -431,6 +513,8 @@ int tm_scan_image(const struct tm_scan_order *order)
 	h->scan_level = order->level;
 	h->scanned_bytes = image.scanned;
 	h->scan_ms = tm_clock_ms();
+	h->scan_hidden = image.hidden;
+	h->opaque_bytes = image.opaque;
 	h->scan_passes++;
 	tm_samples_event(TM_LEDGER_SCANNED, 0, image.found, image.found_bytes);
 	return 0;

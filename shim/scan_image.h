@@ -11,6 +11,8 @@ struct tm_scan_thread {
 	uintptr_t sp; /* 0: not known */
 };
 
+#define TM_SCAN_ROOM_BYTES ((size_t)192 << 10)
+
 struct tm_scan_order {
 	struct tm_scan_thread thread[TM_SCAN_THREADS];
 	uint32_t threads;
@@ -18,6 +20,11 @@ struct tm_scan_order {
 	uint32_t level;
 	uintptr_t own_sp;
 	uintptr_t helper, helper_end; /* memory of the helper, which is no root */
+	/*
+	 * Mapped before the fork: what the image maps itself may come to lie where the parent has pages
+	 * that the image did not get, before it has seen that they are missing.
+	 */
+	char *room; /* TM_SCAN_ROOM_BYTES */
 };
 
 /* Scans, writes the verdicts, answers. In a child that has nothing else to do. 0 or -errno. */

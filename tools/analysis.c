@@ -274,6 +274,11 @@ static void add_blind_spots(struct tm_analysis *a)
 				      "no live scan: unreachable blocks are not told from others");
 	else
 		blind(a, h->threads_missed, "threads that did not stop for the scan");
+	blind(a, h->scan_hidden,
+	      "objects not judged: half of those of their sites were freed after a scan had "
+	      "found no pointer to them");
+	blind(a, h->opaque_bytes,
+	      "bytes that the scan could not look into (kept from forks, or protected)");
 	a->doc->capture.seqlock_torn = a->ledger->torn;
 }
 

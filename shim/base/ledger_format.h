@@ -60,6 +60,8 @@
 #define TM_LEDGER_STACKS_AT ((uint64_t)2 << 20)
 #define TM_LEDGER_PYTHON_AT ((uint64_t)5 << 19)
 #define TM_LEDGER_PYTHON_BYTES ((uint64_t)1 << 19)
+#define TM_LEDGER_SUSPECTS_AT ((uint64_t)2560 << 10)
+#define TM_LEDGER_SUSPECTS 2048u
 #define TM_LEDGER_SAMPLES_AT ((uint64_t)3 << 20)
 #define TM_LEDGER_DECISIONS_AT ((uint64_t)4 << 20)
 #define TM_LEDGER_SHEETS_AT ((uint64_t)5 << 20) /* two struct tm_ledger_sheet, by turns */
@@ -100,7 +102,7 @@ enum tm_ledger_verdict {
 	TM_LEDGER_ONCE,     /* unreachable in the last scan */
 	TM_LEDGER_TWICE,    /* and in the one before, the same object */
 	TM_LEDGER_INDIRECT, /* of the unreachable ones: pointed to by another one */
-	TM_LEDGER_STALE,    /* reachable from a dead word of a stack only */
+	TM_LEDGER_STALE,    /* unreachable, but a dead word of a stack still points to it */
 };
 
 /* header.features */
@@ -196,6 +198,9 @@ struct tm_ledger_header {
 	uint64_t births_lost; /* [atomic] objects whose birth could not be kept */
 	uint64_t lives_lost;  /* [atomic] lives of sites that had no room */
 	uint32_t lives;       /* [atomic] records */
+	/* Of the last scan: */
+	uint32_t scan_hidden;  /* objects of sites whose pointers are hidden: not judged */
+	uint64_t opaque_bytes; /* memory that may hold pointers and could not be read */
 	/* Of a Python: its _PyEval_EvalFrameDefault, 0: not known. */
 	uint64_t python_begin, python_end;
 };
@@ -449,6 +454,29 @@ struct tm_ledger_cohorts {
 	} ring[TM_LEDGER_WINDOWS];
 };
 _Static_assert(sizeof(struct tm_ledger_cohorts) * TM_LEDGER_COHORT_SITES <= (2u << 20), "area");
+
+/*
+ * What scans know of a site that had unreachable objects, by a hash of its key, open addressing. Where
+ * half of them are freed later, something did know them: pointers that are xored, compressed, or kept
+ * where no scan looks. From then on its objects are counted in header.scan_hidden and not called leaks.
+ */
+struct tm_ledger_suspect {
+	uint64_t site : 48; /* 0: not used */
+	uint64_t height : 16;
+	uint32_t once;   /* unreachable in the last scan */
+	uint32_t same;   /* and in the one before */
+	uint32_t judged; /* sum of once over all scans but the last */
+	uint32_t freed;  /* of these, gone by the next one */
+	uint32_t hidden; /* 1: as said above */
+	uint32_t unused;
+};
+_Static_assert(sizeof(struct tm_ledger_suspect) == 32, "layout");
+_Static_assert(TM_LEDGER_STACKS_AT + sizeof(struct tm_ledger_stack) * TM_LEDGER_STACKS <=
+			       TM_LEDGER_SUSPECTS_AT &&
+		       TM_LEDGER_SUSPECTS_AT +
+				       sizeof(struct tm_ledger_suspect) * TM_LEDGER_SUSPECTS <=
+			       TM_LEDGER_SAMPLES_AT,
+	       "areas do not touch");
 
 /* How long the objects of one site lived, exactly (TM_LEDGER_HAS_BIRTHS). Each word [atomic]. */
 struct tm_ledger_lives {

@@ -12,13 +12,14 @@
 #include "shim/os/sys.h"
 
 /* More than a line with the longest path takes; a longer line is cut. */
-#define LINES_BYTES ((size_t)8 << 10)
+#define LINES_BYTES TM_MAPS_ROOM_BYTES
 
 /* A reader of lines. Its room is mapped: callers may stand on a coroutine's small stack (H26). */
 struct lines {
 	int fd;
 	size_t used, at;
 	char *buf;
+	bool lent;
 };
 
 static bool next_line(struct lines *l, struct tm_str *ret_line)
@@ -95,23 +96,30 @@ static uint64_t kilobytes(struct tm_str line, const char *key)
 	return tm_parse_u64((struct tm_str){line.at, i}, &value) == 0 ? value << 10 : 0;
 }
 
-static int open_lines(struct lines *l, const char *path)
+static int open_lines_in(struct lines *l, const char *path, char *room)
 {
 	l->used = l->at = 0;
+	l->lent = room != NULL;
 	l->fd = tm_proc_may_open() ? tm_sys_open(path, O_RDONLY, 0) : -EPERM;
 	if (l->fd < 0)
 		return l->fd;
-	l->buf = tm_mem_map(LINES_BYTES);
+	l->buf = room != NULL ? room : tm_mem_map(LINES_BYTES);
 	if (l->buf != NULL)
 		return 0;
 	tm_sys_close(l->fd);
 	return -ENOMEM;
 }
 
+static int open_lines(struct lines *l, const char *path)
+{
+	return open_lines_in(l, path, NULL);
+}
+
 static void close_lines(struct lines *l)
 {
 	tm_sys_close(l->fd);
-	(void)tm_mem_unmap_raw(l->buf, LINES_BYTES);
+	if (!l->lent)
+		(void)tm_mem_unmap_raw(l->buf, LINES_BYTES);
 }
 
 int tm_maps_find(uintptr_t address, struct tm_maps_range *ret_range)
@@ -230,10 +238,16 @@ static bool read_line(struct tm_str line, struct tm_maps_line *ret)
 
 int tm_maps_each(void (*see)(const struct tm_maps_line *line, void *arg), void *arg)
 {
+	return tm_maps_each_of(&(struct tm_maps_source){"/proc/self/maps", NULL}, see, arg);
+}
+
+int tm_maps_each_of(const struct tm_maps_source *source,
+		    void (*see)(const struct tm_maps_line *line, void *arg), void *arg)
+{
 	struct tm_maps_line mapping;
 	struct tm_str line;
 	struct lines l;
-	int err = open_lines(&l, "/proc/self/maps");
+	int err = open_lines_in(&l, source->path, source->room);
 	if (err != 0)
 		return err;
 	while (next_line(&l, &line))

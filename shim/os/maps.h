@@ -33,6 +33,14 @@ struct tm_maps_line {
 
 /* Each mapping of the process. 0 or -errno. */
 int tm_maps_each(void (*see)(const struct tm_maps_line *line, void *arg), void *arg);
+/* Of another one, or without a mapping being made. */
+#define TM_MAPS_ROOM_BYTES ((size_t)8 << 10)
+struct tm_maps_source {
+	const char *path; /* of the text */
+	char *room;       /* TM_MAPS_ROOM_BYTES, or NULL: they are mapped */
+};
+int tm_maps_each_of(const struct tm_maps_source *source,
+		    void (*see)(const struct tm_maps_line *line, void *arg), void *arg);
 
 struct tm_maps_resident {
 	uint64_t resident_bytes;
