@@ -370,6 +370,11 @@ static struct tm_route_decision decision(const struct tm_route *route, uint16_t 
 	return d;
 }
 
+static uint8_t authority_of(const struct tm_route *route, uint16_t rule)
+{
+	return route->rules->rule[rule - 1].is_profile ? TM_AUTHORITY_PROFILE : TM_AUTHORITY_RULE;
+}
+
 static void obey_rules(struct tm_route *route, struct tm_route_thread *mine,
 		       const struct tm_route_request *request, struct tm_route_decision *d)
 {
@@ -382,7 +387,7 @@ static void obey_rules(struct tm_route *route, struct tm_route_thread *mine,
 		atomic_store_explicit(&r->ruled, d->rule, memory_order_relaxed);
 	if (d->rule && tm_rules_actions(route->rules, d->rule)->tier) {
 		d->tier = tm_rules_actions(route->rules, d->rule)->tier;
-		d->authority = TM_AUTHORITY_RULE;
+		d->authority = authority_of(route, d->rule);
 	}
 }
 
@@ -443,7 +448,7 @@ struct tm_route_decision tm_route_look(const struct tm_route *route, uint16_t si
 	d.rule = atomic_load_explicit(&route->sites.record[site].rule, memory_order_relaxed);
 	if (d.rule && tm_rules_actions(route->rules, d.rule)->tier) {
 		d.tier = tm_rules_actions(route->rules, d.rule)->tier;
-		d.authority = TM_AUTHORITY_RULE;
+		d.authority = authority_of(route, d.rule);
 	}
 	return d;
 }

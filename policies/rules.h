@@ -68,6 +68,7 @@ struct tm_rule {
 	struct tm_rule_actions actions;
 	struct tm_str text;    /* the whole rule, for people */
 	_Atomic uint32_t used; /* [atomic] 1: it decided at least once */
+	bool is_profile;       /* [const after boot] only where no other rule decides */
 };
 
 struct tm_rules {

@@ -102,10 +102,17 @@ static bool takes(const struct tm_rule *rule, const struct tm_rules_request *req
 	       (rule->phase == TM_PHASE_ANY || rule->phase == request->phase);
 }
 
+static void note_used(struct tm_rule *rule)
+{
+	if (atomic_load_explicit(&rule->used, memory_order_relaxed) == 0)
+		atomic_store_explicit(&rule->used, 1, memory_order_relaxed);
+}
+
 uint32_t tm_rules_match(struct tm_rules *rules, const struct tm_rules_set *place,
 			const struct tm_rules_set *thread, const struct tm_rules_request *request)
 {
 	uint32_t words = (count_of(rules) + 63) / 64;
+	uint32_t profiled = 0;
 
 	for (uint32_t w = 0; w < words; w++) {
 		for (uint64_t left = place->word[w] & thread->word[w]; left; left &= left - 1) {
@@ -114,12 +121,17 @@ uint32_t tm_rules_match(struct tm_rules *rules, const struct tm_rules_set *place
 
 			if (!takes(rule, request))
 				continue;
-			if (atomic_load_explicit(&rule->used, memory_order_relaxed) == 0)
-				atomic_store_explicit(&rule->used, 1, memory_order_relaxed);
+			if (rule->is_profile) {
+				profiled = profiled ? profiled : i + 1;
+				continue;
+			}
+			note_used(rule);
 			return i + 1;
 		}
 	}
-	return 0;
+	if (profiled != 0)
+		note_used(&rules->rule[profiled - 1]);
+	return profiled;
 }
 
 const struct tm_rule_actions *tm_rules_actions(const struct tm_rules *rules, uint32_t number)

@@ -47,7 +47,10 @@ void tm_rules_match_thread(const struct tm_rules *rules, struct tm_str name,
 			   struct tm_rules_set *ret_set);
 bool tm_rules_set_is_empty(const struct tm_rules_set *set);
 
-/* Number of the first rule in both sets that takes the request, + 1; 0: none. Marks it as used. */
+/*
+ * Number of the first rule in both sets that takes the request, + 1; one of a profile only if no other
+ * does; 0: none. Marks it as used.
+ */
 uint32_t tm_rules_match(struct tm_rules *rules, const struct tm_rules_set *place,
 			const struct tm_rules_set *thread, const struct tm_rules_request *request);
 

@@ -45,7 +45,10 @@ static void write_site(const struct tm_route *route, uint16_t site, struct tm_le
 	to->tier = d.tier;
 	to->authority = authority_of((enum tm_authority)d.authority);
 	to->phase = (uint8_t)tm_phase_now(&route->phase);
-	to->rule = ruled ? (uint16_t)route->rules->rule[ruled - 1].line : 0;
+	/* lines of a profile are no rules that a user wrote */
+	to->rule = ruled && !route->rules->rule[ruled - 1].is_profile
+			   ? (uint16_t)route->rules->rule[ruled - 1].line
+			   : 0;
 	to->size_log2 = r->level == TM_SITE_SIZED ? r->size_log2 : 0;
 	to->flags = tm_sites_key_is_large(key) ? TM_LEDGER_DECIDES_LARGE : 0;
 	to->objects = atomic_load_explicit(&r->born, memory_order_relaxed);
@@ -67,7 +70,7 @@ static void write_rules(const struct tm_route *route, struct tm_ledger_header *h
 		bool used = atomic_load_explicit(&rule->used, memory_order_relaxed);
 		struct tm_ledger_decision *d;
 
-		if (slot_of[i] == 0 && used)
+		if (rule->is_profile || (slot_of[i] == 0 && used))
 			continue;
 		if (slot_of[i] == 0)
 			slot_of[i] = (uint16_t)++ * n_slots;

@@ -21,6 +21,7 @@
 
 /* Rules that tiermalloc_set_tier may add to those of the environment. */
 #define ADDED_RULES_MAX 64u
+#define PROFILE_RULES_MAX 512u
 #define HAND_OVER_UNITS ((size_t)1 << 20) /* all of a run */
 #define RULES_FILE_MAX ((size_t)1 << 20)
 
@@ -244,13 +245,13 @@ static int begin_rules(uint32_t count)
 }
 
 /* The file's text, in memory of its own that stays, since patterns are slices of it. */
-static struct tm_str read_file(const char *path)
+static struct tm_str read_file(const char *variable, const char *path)
 {
 	char *text = tm_mem_map(RULES_FILE_MAX);
 	long n = text == NULL ? -ENOMEM : tm_proc_read(path, text, RULES_FILE_MAX);
 
 	if (n < 0) {
-		tm_msg(TM_MSG_WARN, "TIERMALLOC_RULES: cannot read '%s' (error %d)", path, (int)-n);
+		tm_msg(TM_MSG_WARN, "%s: cannot read '%s' (error %d)", variable, path, (int)-n);
 		return (struct tm_str){NULL, 0};
 	}
 	return (struct tm_str){text, (size_t)n};
@@ -262,16 +263,36 @@ static void read_rules(const char *value)
 	uint32_t count;
 
 	if (!tm_rules_is_inline(text.text)) {
-		text = (struct tm_rules_text){value, read_file(value), '\n'};
+		text = (struct tm_rules_text){value, read_file("TIERMALLOC_RULES", value), '\n'};
 		if (text.text.len == 0)
 			return;
 	}
-	count = tm_rules_count_lines(text.text, text.separator) + ADDED_RULES_MAX;
+	/* as many again for a profile */
+	count = tm_rules_count_lines(text.text, text.separator) + ADDED_RULES_MAX +
+		PROFILE_RULES_MAX;
 	if (begin_rules((uint32_t)tm_bits_min(count, TM_RULES_MAX)) != 0) {
 		tm_msg(TM_MSG_WARN, "TIERMALLOC_RULES: no memory");
 		return;
 	}
 	tm_rules_parse(&routing.rules, &text, tell, NULL);
+}
+
+/* What an earlier run learned, as tune wrote it: rules that give way to all others. */
+static void read_profile(const char *path)
+{
+	struct tm_rules_text text = {path, read_file("TIERMALLOC_PROFILE", path), '\n'};
+	uint32_t first;
+
+	if (text.text.len == 0)
+		return;
+	if (begin_rules(PROFILE_RULES_MAX + ADDED_RULES_MAX) != 0) {
+		tm_msg(TM_MSG_WARN, "TIERMALLOC_PROFILE: no memory");
+		return;
+	}
+	first = atomic_load_explicit(&routing.rules.count, memory_order_relaxed);
+	tm_rules_parse(&routing.rules, &text, tell, NULL);
+	for (uint32_t i = first; i < atomic_load(&routing.rules.count); i++)
+		routing.rules.rule[i].is_profile = true;
 }
 
 void tm_routing_init(void)
@@ -287,6 +308,8 @@ void tm_routing_init(void)
 	tm_tier_observe = options->mode == TM_MODE_OBSERVE;
 	if (options->rules != NULL && options->rules[0] != '\0')
 		read_rules(options->rules);
+	if (options->profile != NULL && options->profile[0] != '\0')
+		read_profile(options->profile);
 }
 
 int tm_routing_add_rule(const char *line)

@@ -35,6 +35,20 @@ run learned.rules 2>err
 "$tool" explain "$dir" >out2
 grep -q '^temporary  *rule [0-9]* ' out2 || { cat learned.rules out2; no "tuned rules decide nothing"; }
 
+# The same as a profile: it decides where no rule does.
+rm -f "$dir"/*
+TIERMALLOC_PROFILE=learned.rules run 'size=8M..9M -> tier=session; size=200K..250K -> tier=session' 2>err
+[ -s err ] && { cat err; no "the profile is complained about"; }
+"$tool" explain "$dir" >out3
+grep -q '^temporary  *profile ' out3 || { cat learned.rules out3; no "the profile decides nothing"; }
+grep -q 'line [3-9].* decided nothing' out3 && { cat out3; no "lines of a profile are told of as rules"; }
+rm -f "$dir"/*
+TIERMALLOC_PROFILE=learned.rules run 'size=600000..800000 -> tier=session' 2>err
+"$tool" explain "$dir" >out3
+grep -q '^session  *rule 1 .*from 256 KiB on' out3 || { cat out3; no "a rule has no weight beside a profile"; }
+TIERMALLOC_PROFILE=/no/such/file run '' 2>err
+grep -q "^tiermalloc: TIERMALLOC_PROFILE: cannot read '/no/such/file' (error 2)$" err || { cat err; no "no line on a missing profile"; }
+
 "$tool" explain learned.rules 2>/dev/null
 [ $? = 2 ] || no "a file that is no ledger: status"
 "$tool" tune "$dir"/*.tm 2>/dev/null

@@ -248,6 +248,18 @@ Test(rules, a_symbol_matches_by_the_ranges_of_its_functions)
 	cr_assert_not(tm_rules_set_is_empty(&set));
 }
 
+Test(rules, a_profile_decides_only_where_nobody_else_does)
+{
+	parse("size=1M -> tier=temporary\nsize>=1M -> tier=session\nsize>=64K -> tier=persistent\n");
+	memory[0].is_profile = true;
+	memory[2].is_profile = true;
+	cr_assert_eq(ask_at("a", "t", 1 << 20, 16, TM_PHASE_LOAD), 2);
+	cr_assert_eq(ask_at("a", "t", 1 << 17, 16, TM_PHASE_LOAD), 3);
+	cr_assert_eq(memory[0].used, 0);
+	cr_assert_eq(memory[2].used, 1);
+	cr_assert_eq(ask_at("a", "t", 1 << 10, 16, TM_PHASE_LOAD), 0);
+}
+
 Test(rules, those_that_decided_are_known)
 {
 	parse("size=1 -> keep=1\nsize=2 -> keep=1\n");
