@@ -163,14 +163,18 @@ def small():
     check("absurd sizes", done.returncode in (0, 1) and done.stderr.count("\n") <= 1, done)
 
 
-def stopped(sig, *args):
-    """Ended by a signal once it has answered something; (status, output, errors)."""
+def stopped(sig, *args, again=0):
+    """Ended by a signal once it can be stopped in order, and by another after `again` seconds;
+    (status, output, errors)."""
     process = subprocess.Popen([RUN, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 20
     while "0000000000000000" == pending(process.pid) and time.monotonic() < deadline:
         time.sleep(.01)
     time.sleep(.3)
     process.send_signal(sig)
+    if again:
+        time.sleep(again)
+        process.send_signal(sig)
     out, err = process.communicate(timeout=30)
     return process.returncode, out, err
 
@@ -193,6 +197,8 @@ def signals():
               (status, err))
         check("its figures", s["started"] == s["finished"] + s["failed"] == len(answers) > 0, (s, len(answers)))
         check("those at work say so", 0 < sum(a.get("failed") == "stopped" for a in answers) <= 8, s)
+    status, _, err = stopped(signal.SIGINT, *load, again=.01)
+    check("a signal that a wrapper passes on again", status == 130 and "stopped by signal" in err, (status, err))
     with open("later", "w") as f:
         f.write('{"tokens": [300], "n": 1}\n{"tokens": [300], "n": 1, "arrive_ms": 1e8}\n')
     start = time.monotonic()
@@ -201,6 +207,8 @@ def signals():
     # One answer: a wide ring and no end of it in sight.
     made = ["--shape", "tiny", "--layers", "8", "--embd", "512", "--ff", "2048"]
     run([*MAKE, *made, "-o", "slow.gguf"])
+    status, _, err = stopped(signal.SIGTERM, "-m", "slow.gguf", "--tokens", ",".join(["300"] * 4000), "-n", "1", again=.7)
+    check("a second signal ends it at once", status in (-15, 143, 0), (status, err))
     status, out, err = stopped(signal.SIGINT, "-m", "slow.gguf", "-p", "a", "-n", "100000", "-c", "64", "--kv-alloc", "ring",
                                "--save", "state", "--stats", "stats", "--seed", "1")
     if status:

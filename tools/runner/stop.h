@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * SIGINT and SIGTERM end a run in order: what was computed until then is kept, saved and reported.
- * A second signal ends the process at once.
+ * A second signal, half a second later or more, ends the process at once: wrappers pass on a
+ * Ctrl-C that the terminal has sent already.
  */
 #ifndef YI_STOP_H
 #define YI_STOP_H
