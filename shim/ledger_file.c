@@ -75,30 +75,36 @@ static bool parse_name(const char *name, uint64_t *ret_pid, uint64_t *ret_start)
 	       tm_parse_u64((struct tm_str){name + dash + 1, s.len - dash - 4}, ret_start) == 0;
 }
 
+union start {
+	struct tm_ledger_header header;
+	char page[512];
+};
+
+/* Of a ledger; false: it is none. */
+static bool read_start(int dir, const char *name, union start *ret)
+{
+	int fd = tm_sys_openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+
+	if (fd < 0)
+		return false;
+	long n = tm_sys_pread(fd, ret, sizeof(*ret), 0);
+	tm_sys_close(fd);
+	return n == (long)sizeof(*ret) && ret->header.magic == TM_LEDGER_MAGIC;
+}
+
 /* Process ids of another container say nothing here. */
 static bool is_dead(int dir, const char *name, uint64_t namespace)
 {
-	union {
-		struct tm_ledger_header header;
-		char page[512];
-	} start;
+	union start start;
 	uint64_t pid, start_time, now;
 	char path[48];
-	int fd;
 
-	if (!parse_name(name, &pid, &start_time) || pid > INT32_MAX)
-		return false;
-	fd = tm_sys_openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
-	if (fd < 0)
-		return false;
-	long n = tm_sys_pread(fd, &start, sizeof(start), 0);
-	tm_sys_close(fd);
-	if (n != (long)sizeof(start) || start.header.magic != TM_LEDGER_MAGIC ||
-	    start.header.pid_namespace != namespace)
+	if (!parse_name(name, &pid, &start_time) || pid > INT32_MAX ||
+	    !read_start(dir, name, &start) || start.header.pid_namespace != namespace)
 		return false;
 	tm_fmt(path, sizeof(path), "/proc/%u/stat", (unsigned)pid);
 	now = tm_proc_start_time_of(path);
-	return now != start_time;
+	return now != start.header.start_time;
 }
 
 static void look_at(const char *name, void *arg)
@@ -167,12 +173,20 @@ static bool may_be_long(void)
 	       limit.rlim_cur >= TM_LEDGER_BYTES;
 }
 
+/* This process's, before its exec; or of one that is long gone. Not that of another container's. */
+static bool is_own(int dir, const char *name)
+{
+	union start start;
+
+	return !read_start(dir, name, &start) || start.header.pid_namespace == pid_namespace();
+}
+
 static int create_in(int dir, const char *name)
 {
 	const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
 	int fd = tm_sys_openat(dir, name, flags, 0600);
 
-	if (fd == -EEXIST && tm_sys_unlinkat(dir, name, 0) == 0) /* this process, before its exec */
+	if (fd == -EEXIST && is_own(dir, name) && tm_sys_unlinkat(dir, name, 0) == 0)
 		fd = tm_sys_openat(dir, name, flags, 0600);
 	if (fd < 0)
 		return fd;
@@ -184,6 +198,19 @@ static int create_in(int dir, const char *name)
 	return rc;
 }
 
+/* Whole: it is opened again later, and the program may go elsewhere. */
+static void set_path(struct tm_ledger_file *f, const char *directory, const char *name)
+{
+	char here[sizeof(f->path)];
+
+	if (directory[0] == '/' ||
+	    tm_syscall6(SYS_getcwd, (long)(uintptr_t)here, sizeof(here), 0, 0, 0, 0) <= 0 ||
+	    here[0] != '/')
+		tm_fmt(f->path, sizeof(f->path), "%s/%s", directory, name);
+	else
+		tm_fmt(f->path, sizeof(f->path), "%s/%s/%s", here, directory, name);
+}
+
 int tm_ledger_file_create(struct tm_ledger_file *f, const char *directory, enum tm_ledger_room room)
 {
 	char name[64];
@@ -192,7 +219,7 @@ int tm_ledger_file_create(struct tm_ledger_file *f, const char *directory, enum 
 	f->pid = (uint32_t)tm_sys_getpid();
 	f->start_time = tm_proc_start_time();
 	tm_fmt(name, sizeof(name), "%u-%llu.tm", f->pid, (unsigned long long)f->start_time);
-	tm_fmt(f->path, sizeof(f->path), "%s/%s", directory, name);
+	set_path(f, directory, name);
 	if (!may_be_long())
 		return -EFBIG;
 	dir = open_directory(directory);
@@ -201,6 +228,13 @@ int tm_ledger_file_create(struct tm_ledger_file *f, const char *directory, enum 
 	f->limit_bytes = make_room(dir, room);
 	fd = f->limit_bytes < OWN_BYTES_MIN && room == TM_LEDGER_ROOM_SHARED ? -ENOSPC
 									     : create_in(dir, name);
+	if (fd == -EEXIST) {
+		/* Containers that share the directory may have started alike: the same numbers. */
+		tm_fmt(name, sizeof(name), "%u-%llu%010llu.tm", f->pid,
+		       (unsigned long long)f->start_time, (unsigned long long)pid_namespace());
+		set_path(f, directory, name);
+		fd = create_in(dir, name);
+	}
 	tm_sys_close(dir);
 	return fd;
 }

@@ -9,7 +9,7 @@
 #include "shim/base/ledger_format.h"
 
 struct tm_ledger_file {
-	char path[256];
+	char path[512];
 	uint32_t pid;
 	uint64_t start_time;
 	uint64_t limit_bytes; /* what it may occupy */
