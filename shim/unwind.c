@@ -50,13 +50,22 @@ bool tm_unwind_read(struct tm_unwind_memory *in, uintptr_t address, uint64_t *re
 
 	if (address % 8 != 0)
 		return false;
-	if ((address < in->low || address >= in->high) && page != in->page[0] &&
-	    page != in->page[1]) {
-		if (!tm_unwind_readable(address, 8))
-			return false;
-		in->page[1] = in->page[0];
-		in->page[0] = page;
+	for (unsigned i = 0; i < TM_ARRAY_LEN(in->page); i++) {
+		if (in->page[i] != page)
+			continue;
+		*ret = *(const uint64_t *)address;
+		return true;
 	}
+	/*
+	 * Between a stack pointer on another stack and the thread's own there may be anything; where the
+	 * kernel may not be asked, the thread's own is trusted.
+	 */
+	if (!tm_unwind_readable(address, 8) &&
+	    (tm_proc_may_open() || address < in->low || address >= in->high))
+		return false;
+	for (unsigned i = TM_ARRAY_LEN(in->page) - 1; i > 0; i--)
+		in->page[i] = in->page[i - 1];
+	in->page[0] = page;
 	*ret = *(const uint64_t *)address;
 	return true;
 }
@@ -344,7 +353,7 @@ static enum step step(struct state *s, struct tm_unwind_walk *walk)
 	}
 	if (walk->seen != NULL)
 		walk->seen(s->regs->pc, &object);
-	if (object.eh_frame == NULL || !tm_unwind_cfi_row(pc, object.eh_frame, walk->room)) {
+	if (object.eh_frame == NULL || !tm_unwind_cfi_row(pc, &object, walk->room)) {
 		walk->by_frames = true;
 		return step_frame(s);
 	}

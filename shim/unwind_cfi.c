@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/unwind_cfi.h"
 
+#include <elf.h>
+
 #define EXPRESSION_DEPTH 8u
+#define HEADERS_MAX 128u
 
 /* --- call frame information ------------------------------------------------------------------- */
 
@@ -77,6 +80,14 @@ static uint64_t take_encoded(struct cursor *c, unsigned encoding)
 	}
 }
 
+/* One that we do not have is none, not another. */
+static uint8_t take_register(struct cursor *c)
+{
+	uint64_t reg = take_uleb(c);
+
+	return reg < TM_UNWIND_REGS ? (uint8_t)reg : UINT8_MAX;
+}
+
 struct cie {
 	struct cursor instructions;
 	uint64_t code_factor;
@@ -85,41 +96,51 @@ struct cie {
 	bool signal, augmented;
 };
 
-static bool entry(const uint8_t *at, struct cursor *ret, const uint8_t **ret_id)
-{
-	struct cursor c = {at, at + 12, false};
-	uint64_t length = take(&c, 4);
+/* Of the segment that holds an object's tables. */
+struct bounds {
+	const uint8_t *low, *high;
+};
 
-	if (length == 0 || length >= 0xfffffff0u)
+static bool entry(const struct bounds *in, const uint8_t *at, struct cursor *ret,
+		  const uint8_t **ret_id)
+{
+	struct cursor c = {at, in->high, false};
+
+	if (at < in->low || at >= in->high)
+		return false;
+	uint64_t length = take(&c, 4);
+	if (c.bad || length == 0 || length > (size_t)(in->high - c.at))
 		return false;
 	*ret = (struct cursor){at + 4, at + 4 + length, false};
 	*ret_id = at + 4;
 	return true;
 }
 
-static bool read_cie(const uint8_t *at, struct cie *ret)
+static bool read_cie(const struct bounds *in, const uint8_t *at, struct cie *ret)
 {
 	struct cursor c;
 	const uint8_t *id;
 
 	*ret = (struct cie){.ra = TM_UNWIND_RA};
-	if (!entry(at, &c, &id) || take(&c, 4) != 0)
+	if (!entry(in, at, &c, &id) || take(&c, 4) != 0)
 		return false;
 	uint64_t version = take(&c, 1);
 	const char *augmentation = (const char *)c.at;
 	while (take(&c, 1) != 0)
 		;
+	if (c.bad)
+		return false;
 	if (version == 4)
 		take(&c, 2); /* address and segment sizes */
 	ret->code_factor = take_uleb(&c);
 	ret->data_factor = take_sleb(&c);
-	ret->ra = (uint8_t)(version == 1 ? take(&c, 1) : take_uleb(&c));
+	ret->ra = version == 1 ? (uint8_t)take(&c, 1) : take_register(&c);
 	if (*augmentation == 'z') {
 		uint64_t bytes = take_uleb(&c);
-		struct cursor data = {c.at, c.at + bytes, c.bad};
 
 		if (bytes > (size_t)(c.end - c.at))
 			return false;
+		struct cursor data = {c.at, c.at + bytes, c.bad};
 		c.at += bytes;
 		ret->augmented = true;
 		while (*++augmentation != '\0') {
@@ -205,11 +226,11 @@ static bool run_extended(struct machine *m, unsigned op, struct cursor *c)
 		*row = m->room->saved[--m->saved_count];
 		return true;
 	case 0x0c: /* def_cfa */
-		row->cfa_register = (uint8_t)take_uleb(c);
+		row->cfa_register = take_register(c);
 		row->cfa = (int64_t)take_uleb(c);
 		row->cfa_expression = false;
 		return true;
-	case 0x0d: row->cfa_register = (uint8_t)take_uleb(c); return true;
+	case 0x0d: row->cfa_register = take_register(c); return true;
 	case 0x0e: row->cfa = (int64_t)take_uleb(c); return true;
 	case 0x0f:
 		row->cfa = take_block(c);
@@ -224,7 +245,7 @@ static bool run_extended(struct machine *m, unsigned op, struct cursor *c)
 		set_rule(row, reg, TM_RULE_AT, take_sleb(c) * factor);
 		return true;
 	case 0x12: /* def_cfa_sf */
-		row->cfa_register = (uint8_t)take_uleb(c);
+		row->cfa_register = take_register(c);
 		row->cfa = take_sleb(c) * factor;
 		row->cfa_expression = false;
 		return true;
@@ -271,19 +292,20 @@ static bool run(struct machine *m, struct cursor c)
 }
 
 /* The entry of the sorted index that may hold pc, NULL: none. */
-static const uint8_t *find_entry(uintptr_t pc, const uint8_t *index)
+static const uint8_t *find_entry(uintptr_t pc, const uint8_t *index, const struct bounds *in)
 {
+	if ((size_t)(in->high - index) < 12)
+		return NULL;
 	struct cursor c = {index + 4, index + 12, false};
 
-	if (!tm_unwind_readable((uintptr_t)index, 12) || index[0] != 1 || index[2] != 0x03 ||
-	    index[3] != 0x3b)
+	if (index[0] != 1 || index[2] != 0x03 || index[3] != 0x3b)
 		return NULL;
 	if ((index[1] & 0x0f) != 0x0b && (index[1] & 0x0f) != 0x03)
 		return NULL;
 	take(&c, 4);
 	uint64_t low = 0, high = take(&c, 4);
 	const uint8_t *table = index + 12;
-	if (high == 0)
+	if (high == 0 || high > (size_t)(in->high - table) / 8)
 		return NULL;
 	while (high - low > 1) {
 		uint64_t middle = (low + high) / 2;
@@ -300,17 +322,55 @@ static const uint8_t *find_entry(uintptr_t pc, const uint8_t *index)
 	return (uintptr_t)index + (uintptr_t)(intptr_t)word[0] > pc ? NULL : index + word[1];
 }
 
-bool tm_unwind_cfi_row(uintptr_t pc, const void *index, struct tm_unwind_room *room)
+/* What of the file is mapped around the index. False: its headers do not say. */
+static bool segment_of(const struct tm_unwind_object *object, struct bounds *ret)
+{
+	const uintptr_t at = (uintptr_t)object->eh_frame;
+	const Elf64_Ehdr *e = (const Elf64_Ehdr *)object->begin;
+	uintptr_t bias = 0;
+	bool known = false;
+
+	if (!tm_unwind_readable(object->begin, sizeof(*e)) ||
+	    __builtin_memcmp(e->e_ident, ELFMAG, SELFMAG) != 0 || e->e_phnum > HEADERS_MAX ||
+	    e->e_phentsize != sizeof(Elf64_Phdr) || e->e_phoff > TM_PAGE_BYTES ||
+	    !tm_unwind_readable(object->begin + e->e_phoff, e->e_phnum * sizeof(Elf64_Phdr)))
+		return false;
+	const Elf64_Phdr *p = (const Elf64_Phdr *)(object->begin + e->e_phoff);
+	for (unsigned i = 0; i < e->e_phnum; i++) {
+		if (p[i].p_type != PT_LOAD || p[i].p_offset != 0)
+			continue;
+		bias = object->begin - (p[i].p_vaddr & ~(TM_PAGE_BYTES - 1));
+		known = true;
+		break;
+	}
+	for (unsigned i = 0; known && i < e->e_phnum; i++) {
+		uintptr_t start = bias + p[i].p_vaddr, end = start + p[i].p_filesz;
+
+		if (p[i].p_type != PT_LOAD || (p[i].p_flags & PF_R) == 0 || at < start ||
+		    at >= end || start < object->begin || end > object->end)
+			continue;
+		*ret = (struct bounds){(const uint8_t *)start, (const uint8_t *)end};
+		return true;
+	}
+	return false;
+}
+
+bool tm_unwind_cfi_row(uintptr_t pc, const struct tm_unwind_object *object,
+		       struct tm_unwind_room *room)
 {
 	struct tm_unwind_row *row = &room->row;
-	const uint8_t *fde = find_entry(pc, index), *id;
+	const uint8_t *fde, *id;
+	struct bounds in;
 	struct cursor c;
 	struct cie cie;
 
-	if (fde == NULL || !tm_unwind_readable((uintptr_t)fde, 24) || !entry(fde, &c, &id))
+	if (!segment_of(object, &in))
+		return false;
+	fde = find_entry(pc, object->eh_frame, &in);
+	if (fde == NULL || !entry(&in, fde, &c, &id))
 		return false;
 	uint64_t back = take(&c, 4);
-	if (back == 0 || !read_cie(id - back, &cie))
+	if (back == 0 || back > (size_t)(id - in.low) || !read_cie(&in, id - back, &cie))
 		return false;
 	uint64_t begin = take_encoded(&c, cie.pointer_encoding);
 	uint64_t range = take_encoded(&c, cie.pointer_encoding & 0x0f);

@@ -53,13 +53,17 @@ struct tm_unwind_room {
 /* What a walk may read. */
 struct tm_unwind_memory {
 	uintptr_t low, high; /* the thread's own stack, from where the walk began */
-	uintptr_t page[2];   /* pages elsewhere that were found readable */
+	uintptr_t page[4];   /* that were found readable */
 };
 
 bool tm_unwind_read(struct tm_unwind_memory *in, uintptr_t address, uint64_t *ret);
 
-/* room->row of a program counter by this index (PT_GNU_EH_FRAME). False: there is none that is known. */
-bool tm_unwind_cfi_row(uintptr_t pc, const void *index, struct tm_unwind_room *room);
+/*
+ * room->row of a program counter by its object's index (PT_GNU_EH_FRAME). False: there is none that is
+ * known. Nothing in the tables is trusted: what is read lies in the segment that has the index.
+ */
+bool tm_unwind_cfi_row(uintptr_t pc, const struct tm_unwind_object *object,
+		       struct tm_unwind_room *room);
 
 /* An expression's value; block: address of its length; first: what lies on its stack, or NULL. */
 bool tm_unwind_cfi_evaluate(int64_t block, const struct tm_unwind_regs *regs,
