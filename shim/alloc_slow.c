@@ -342,9 +342,12 @@ static size_t requested_bytes(const void *p, struct tm_granule *g, size_t size)
 	if (tm_span_entry_is_free(head, (uint32_t)index))
 		return 0;
 	void *entry = tm_span_entry(head, (uint32_t)index);
-	if (head->kind == TM_SPAN_SMALL)
-		return tm_entry3_requested(tm_class_bytes(head->klass),
-					   ((struct tm_entry3 *)entry)->id);
+	if (head->kind == TM_SPAN_SMALL) {
+		uint16_t id = ((struct tm_entry3 *)entry)->id;
+
+		/* inherited from a parent whose entries were its ledger's */
+		return id == 0 ? 0 : tm_entry3_requested(tm_class_bytes(head->klass), id);
+	}
 	return *(tm_entry8 *)entry >> 24;
 }
 
@@ -378,6 +381,7 @@ TM_NOINLINE void tm_alloc_check_size(const void *p, size_t size)
 {
 	if (size == 0) /* counts as one byte, see account.h */
 		size = 1;
+	tm_thread_arrive();
 	size_t requested = requested_bytes(p, tm_zone_granule(p), size);
 	if (requested != 0 && requested != size)
 		tm_error_count(TM_ERROR_SIZE_MISMATCH, p);
@@ -414,6 +418,7 @@ static void *resize_slot(void *p, struct tm_granule *g, size_t size, struct tm_s
 	struct tm_granule *head = tm_span_head(g);
 	int32_t index = tm_span_index(head, p);
 
+	tm_thread_arrive();
 	if (index < 0 || (head->side != NULL && tm_span_entry_is_free(head, (uint32_t)index))) {
 		tm_error_count(index < 0 ? TM_ERROR_INTERIOR : TM_ERROR_DOUBLE, p);
 		errno = ENOMEM;

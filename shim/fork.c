@@ -68,6 +68,7 @@ static void in_child(void)
 	if (mine != NULL)
 		mine->tid = tm_thread_id();
 	tm_lock_fork_reinit_all();
+	tm_thread_fork_child();
 	tm_heap_fork_child(mine);
 	if (tm_module_cuda() != NULL)
 		tm_module_cuda()->fork_child();

@@ -191,7 +191,7 @@ static void kick_locked(void)
 void tm_helper_kick(void)
 {
 	/* somebody else is at it */
-	if (!tm_lock_try(&helper.lock))
+	if (!tm_lock_try_steal(&helper.lock))
 		return;
 	kick_locked();
 	tm_lock_release(&helper.lock);

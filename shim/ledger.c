@@ -224,13 +224,14 @@ static int begin_file(struct tm_heap *mine, int fd, struct tm_ledger_start *star
 		return rc;
 	}
 	write_header();
+	/* before the first thing is shared that a raw fork's child must not use */
+	tm_heap_wipe_on_fork(TM_HEAP_WIPE);
 	tm_ledger_hook();
 	if (chunks != 0)
 		move_chunks(fd, chunk, chunks);
 	for (struct tm_heap *h = tm_heap_first(); h != NULL; h = h->next)
 		if (h == mine || alone)
 			move_rows(h);
-	tm_heap_wipe_on_fork(TM_HEAP_WIPE);
 	tm_ledger_publish();
 	__atomic_store_n(&tm_account_store.site, tm_callsite_new, __ATOMIC_RELEASE);
 	__atomic_store_n(&tm_account_store.sample, pass, __ATOMIC_RELEASE);

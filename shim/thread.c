@@ -19,7 +19,7 @@ enum thread_state { THREAD_NEW, THREAD_BIRTH, THREAD_LIVE, THREAD_DEAD };
 static TM_TLS struct {
 	uint8_t state;  /* enum thread_state */
 	uint8_t rounds; /* of key destructors seen */
-	uint8_t shared; /* it holds the shared heap: a signal handler must not */
+	uint8_t shared; /* it holds the shared heap or gives up its own: a handler gets none */
 } self;
 
 static struct tm_lock shared_lock = TM_LOCK_INIT(TM_RANK_SHARED);
@@ -32,6 +32,8 @@ static int (*set_specific)(pthread_key_t key, const void *value);
 /* [const after boot] The thread that booted, which is the process's first. */
 static uintptr_t first_thread;
 static bool tid_in_block;
+/* The generation that has done what a forked child has to do. */
+static uint32_t image;
 
 #define THREAD_POINTER ((uintptr_t)__builtin_thread_pointer())
 /* Where glibc for x86-64 keeps a thread's id in its control block; checked at boot before use. */
@@ -65,10 +67,14 @@ static void thread_ended(void *heap)
 	if (held.hold != TM_THREAD_OWN)
 		return;
 	tm_remote_flush(held.heap);
+	/* a signal handler that allocates must not wait for the lock that this thread is to hold */
+	self.shared = 1;
 	self.state = THREAD_DEAD;
 	TM_SIGNAL_FENCE();
 	tm_heap_word = tm_heap_word_none();
 	tm_heap_orphan(held.heap);
+	TM_SIGNAL_FENCE();
+	self.shared = 0;
 }
 
 /* Late, since libpthread may come late; harmless when two threads do it at once but for a lost key. */
@@ -114,6 +120,63 @@ static bool birth(void)
 	return true;
 }
 
+/*
+ * The child of a fork that ran no handler, while a ledger was shared: its heaps were wiped so that it
+ * came here before it used what it shares with its parent. It starts with new heaps.
+ */
+static TM_COLD void after_raw_fork(void)
+{
+	image = tm_fork_generation();
+	tm_ledger_fork_child(TM_LEDGER_CHILD_RAW);
+	tm_heap_forget_all();
+	tm_heap_word = tm_heap_word_none();
+	if (self.state == THREAD_LIVE)
+		self.state = THREAD_NEW;
+}
+
+/* A thread without a heap has none whose wiping could tell it. */
+static TM_COLD void look_for_raw_fork(void)
+{
+	if (image == tm_fork_generation())
+		return;
+	if (tm_ledger_is_on())
+		after_raw_fork();
+	image = tm_fork_generation();
+}
+
+static bool is_wiped(uintptr_t word)
+{
+	return ((const struct tm_heap *)(word & ~TM_HEAP_BUSY))->self == 0;
+}
+
+/*
+ * In the child of such a fork, the heap of the forking thread may be in the hands of a thread that is
+ * not here: nobody gives it back, and nobody knows how far its lists are changed.
+ */
+static TM_COLD void give_up_heap(struct tm_heap *h)
+{
+	atomic_store_explicit(&h->stolen, 0, memory_order_relaxed);
+	TM_SIGNAL_FENCE();
+	tm_heap_forsake(h);
+	tm_heap_word = tm_heap_word_none();
+	self.state = THREAD_NEW;
+}
+
+TM_COLD void tm_thread_arrive_slow(void)
+{
+	uintptr_t word = tm_heap_word;
+
+	if (tm_heap_word_is_none(word))
+		look_for_raw_fork();
+	else if (is_wiped(word))
+		after_raw_fork();
+}
+
+void tm_thread_fork_child(void)
+{
+	image = tm_fork_generation();
+}
+
 static struct tm_thread_heap enter_shared(void)
 {
 	if (self.shared != 0)
@@ -126,20 +189,16 @@ static struct tm_thread_heap enter_shared(void)
 		self.shared = 0;
 		return (struct tm_thread_heap){NULL, TM_THREAD_NONE};
 	}
-	tm_lock_acquire(&shared_lock);
+	/* whoever held it may have vanished while its lists were in motion */
+	while (tm_lock_acquire(&shared_lock) == TM_LOCK_STOLEN) {
+		h = tm_heap_shared_anew();
+		if (h != NULL)
+			break;
+		tm_lock_release(&shared_lock);
+		self.shared = 0;
+		return (struct tm_thread_heap){NULL, TM_THREAD_NONE};
+	}
 	return (struct tm_thread_heap){h, TM_THREAD_SHARED};
-}
-
-/*
- * The child of a fork that ran no handler, while a ledger was shared: its heaps were wiped so that it
- * came here before it wrote into its parent's file. It starts with new heaps.
- */
-static TM_COLD void after_raw_fork(void)
-{
-	tm_ledger_fork_child(TM_LEDGER_CHILD_RAW);
-	tm_heap_forget_all();
-	tm_heap_word = tm_heap_word_none();
-	self.state = THREAD_NEW;
 }
 
 struct tm_thread_heap tm_thread_enter(void)
@@ -148,6 +207,7 @@ struct tm_thread_heap tm_thread_enter(void)
 		uintptr_t word = tm_heap_word;
 
 		if (tm_heap_word_is_none(word)) {
+			look_for_raw_fork();
 			if (self.state == THREAD_DEAD)
 				return enter_shared();
 			if (!birth())
@@ -157,13 +217,18 @@ struct tm_thread_heap tm_thread_enter(void)
 		if ((word & TM_HEAP_BUSY) != 0) {
 			struct tm_heap *h = (struct tm_heap *)(word & ~TM_HEAP_BUSY);
 
+			if (is_wiped(word)) {
+				after_raw_fork();
+				continue;
+			}
 			if (atomic_load_explicit(&h->stolen, memory_order_acquire) == 0 &&
 			    (tm_heap_word & TM_HEAP_BUSY) != 0)
 				return (struct tm_thread_heap){NULL, TM_THREAD_NONE};
-			tm_trim_wait(h);
+			if (!tm_trim_wait(h))
+				give_up_heap(h);
 			continue;
 		}
-		if (TM_UNLIKELY(((struct tm_heap *)word)->self == 0)) {
+		if (TM_UNLIKELY(is_wiped(word))) {
 			after_raw_fork();
 			continue;
 		}
@@ -188,6 +253,7 @@ void tm_thread_leave(struct tm_thread_heap held)
 void tm_thread_init(void)
 {
 	tm_lock_register(&shared_lock);
+	image = tm_fork_generation();
 	first_thread = THREAD_POINTER;
 #if defined(__x86_64__)
 	tid_in_block = *(const int32_t *)(first_thread + TID_OFFSET) ==

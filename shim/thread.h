@@ -30,6 +30,21 @@ struct tm_thread_heap {
 struct tm_thread_heap tm_thread_enter(void);
 void tm_thread_leave(struct tm_thread_heap held);
 
+/*
+ * To be called before a side entry is read without a heap being held: in the child of a raw fork,
+ * entries are the parent's too until this thread has taken its own.
+ */
+void tm_thread_arrive_slow(void);
+TM_INLINE void tm_thread_arrive(void)
+{
+	/* also of a thread without a heap */
+	if (TM_UNLIKELY(((const struct tm_heap *)(tm_heap_word & ~TM_HEAP_BUSY))->self == 0))
+		tm_thread_arrive_slow();
+}
+
+/* For the fork handlers, in the child. */
+void tm_thread_fork_child(void);
+
 /* At boot. */
 void tm_thread_init(void);
 

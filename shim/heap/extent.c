@@ -483,8 +483,10 @@ void tm_extent_relabel(struct tm_part_state *ps, enum tm_part to, uint32_t page,
 {
 	uint32_t run, run_pages;
 
+	/* in use until they are given: who looks over all units of the new part must not find them free */
 	for (uint32_t i = 0; i < pages / TM_UNIT_PAGES; i++) {
 		tm_unit_unlist(ps, page / TM_UNIT_PAGES + i);
+		tm_zone_unit(page)[i].used = UINT32_MAX;
 		tm_zone_unit(page)[i].part = (uint8_t)to;
 	}
 	ps->mapped_pages -= pages;
@@ -492,6 +494,10 @@ void tm_extent_relabel(struct tm_part_state *ps, enum tm_part to, uint32_t page,
 
 	ps = tm_extent_lock(to);
 	ps->mapped_pages += pages;
+	if (TM_UNLIKELY(page < ps->trusted)) { /* it does not take memory from before */
+		tm_extent_unlock(ps);
+		return;
+	}
 	tm_extent_join(ps, page, pages, &run, &run_pages);
 	tm_unit_give(ps, page, pages, run, run_pages);
 	tm_extent_unlock(ps);

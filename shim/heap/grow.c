@@ -30,6 +30,7 @@ struct tm_range {
 	uint32_t mapped; /* [lock] units from the first that are mapped */
 	uint32_t used;   /* [lock] of them the block's; 0: free */
 	uint32_t tick;   /* [lock] of the last change */
+	uint32_t image;  /* [lock] grow.image when it came onto its list */
 };
 
 struct range_list {
@@ -41,6 +42,7 @@ static struct {
 	struct tm_lock lock;
 	bool ready;
 	uint32_t tick;
+	uint32_t image; /* how often all lists were dropped */
 	struct range_list live;
 	struct range_list cached;        /* free, with memory; most recent first */
 	struct tm_range *empty[CLASSES]; /* free, nothing mapped */
@@ -60,6 +62,7 @@ static void lock_grow(void)
 		for (int i = 0; i < CLASSES; i++)
 			grow.empty[i] = NULL;
 		grow.chunk_units = 0;
+		grow.image++;
 	}
 	if (TM_UNLIKELY(!grow.ready)) {
 		grow.ready = true;
@@ -74,6 +77,8 @@ static void unlock_grow(void)
 
 static void list_remove(struct range_list *list, struct tm_range *r)
 {
+	if (TM_UNLIKELY(r->image != grow.image)) /* its list was dropped */
+		return;
 	if (r->prev)
 		r->prev->next = r->next;
 	else
@@ -86,6 +91,7 @@ static void list_remove(struct range_list *list, struct tm_range *r)
 
 static void list_push(struct range_list *list, struct tm_range *r)
 {
+	r->image = grow.image;
 	r->prev = NULL;
 	r->next = list->first;
 	if (list->first)

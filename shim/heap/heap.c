@@ -160,6 +160,23 @@ struct tm_heap *tm_heap_shared(void)
 	return heaps.shared;
 }
 
+struct tm_heap *tm_heap_shared_anew(void)
+{
+	lock_heaps();
+	heaps.shared = NULL;
+	tm_lock_release(&heaps.lock);
+	return tm_heap_shared();
+}
+
+void tm_heap_forsake(struct tm_heap *h)
+{
+	lock_heaps();
+	h->tls_word = NULL;
+	h->tid = 0;
+	atomic_store_explicit(&h->state, TM_HEAP_UNUSED, memory_order_relaxed);
+	tm_lock_release(&heaps.lock);
+}
+
 struct tm_heap *tm_heap_adopt(uintptr_t *tls_word, int32_t tid, uintptr_t stack_top)
 {
 	struct tm_heap *h;

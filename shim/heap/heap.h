@@ -86,7 +86,7 @@ struct tm_heap {
 	struct tm_heap *next_orphan; /* [heaps lock] */
 	uintptr_t *tls_word;         /* [const while owned] the owner's TLS word */
 	_Atomic uint32_t state;      /* [heaps lock] enum tm_heap_state */
-	_Atomic uint32_t stolen;     /* [atomic] 1: the helper works on it, waited for by futex */
+	_Atomic uint32_t stolen;     /* [atomic] not 0: the helper works on it, see steal.c */
 	int32_t tid;                 /* [const while owned] */
 	uint32_t index;              /* [const] */
 	uint64_t idle_mark;          /* [helper] what its lists looked like at the last look */
@@ -132,8 +132,13 @@ TM_INLINE struct tm_row *tm_heap_rows(uintptr_t heap)
 /* Before any thread: 0 or -errno. */
 int tm_heap_init(void);
 
-/* The shared heap: for threads that may not own one. Its users hold tm_heap_shared_lock. */
+/* The shared heap: for threads that may not own one. Its users hold the lock of thread.c. */
 struct tm_heap *tm_heap_shared(void);
+/* The last one is half changed by a thread that vanished: another one. */
+struct tm_heap *tm_heap_shared_anew(void);
+
+/* Nobody's any more, and for nobody: its owner gives it up as it is. */
+void tm_heap_forsake(struct tm_heap *h);
 
 /*
  * A heap for the calling thread: an orphan with its contents, or a new one. NULL without memory.

@@ -348,7 +348,7 @@ static size_t tick_part(enum tm_part part)
 
 static bool lock_purge(void)
 {
-	if (!tm_lock_try(&purge.lock))
+	if (!tm_lock_try_steal(&purge.lock))
 		return false;
 	if (!purge.ready) {
 		purge.ready = true;

@@ -83,12 +83,18 @@ static uint64_t signature(const struct tm_heap *h)
 	return sum | 2; /* neither 0 nor 1, which mean something else */
 }
 
+/* What says in a heap that it is stolen, and in which process. */
+static uint32_t stolen_here(void)
+{
+	return tm_fork_generation() + 1;
+}
+
 static bool steal(struct tm_heap *h, uint64_t slices_before)
 {
 	uintptr_t word = (uintptr_t)h;
 	uint64_t slices;
 
-	atomic_store_explicit(&h->stolen, 1, memory_order_seq_cst);
+	atomic_store_explicit(&h->stolen, stolen_here(), memory_order_seq_cst);
 	if (__atomic_compare_exchange_n(h->tls_word, &word, word | TM_HEAP_BUSY, false,
 					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
 		if (look(h->tid, &slices) == SLEEP_ASLEEP && slices == slices_before)
@@ -113,12 +119,17 @@ static void return_heap(struct tm_heap *h)
 	tm_sys_futex(&h->stolen, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL);
 }
 
-void tm_trim_wait(struct tm_heap *h)
+bool tm_trim_wait(struct tm_heap *h)
 {
 	const struct timespec limit = {.tv_nsec = 10000000};
+	uint32_t by;
 
-	while (atomic_load_explicit(&h->stolen, memory_order_acquire) != 0)
-		tm_sys_futex(&h->stolen, FUTEX_WAIT_PRIVATE, 1, &limit);
+	while ((by = atomic_load_explicit(&h->stolen, memory_order_acquire)) != 0) {
+		if (by != stolen_here())
+			return false;
+		tm_sys_futex(&h->stolen, FUTEX_WAIT_PRIVATE, by, &limit);
+	}
+	return true;
 }
 
 /*

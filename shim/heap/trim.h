@@ -60,7 +60,10 @@ size_t tm_trim_heaps(uint64_t now_ms);
 /* Trims heaps that nobody owns; takes the heaps lock. */
 size_t tm_trim_orphans(void);
 
-/* The caller waits until the helper is done with its heap. */
-void tm_trim_wait(struct tm_heap *h);
+/*
+ * The caller waits until the helper is done with its heap. False: the heap was stolen before a raw
+ * fork, whose child has no such helper.
+ */
+bool tm_trim_wait(struct tm_heap *h);
 
 #endif

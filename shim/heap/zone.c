@@ -62,19 +62,31 @@ static struct {
 	} chunk[TM_PART_COUNT];
 	size_t front;   /* bytes; tm_zone.len is its published copy */
 	size_t covered; /* zone bytes that the tables cover */
-	bool repair;    /* the last holder vanished: a table may be mapped further than noted */
 } front = {.lock = TM_LOCK_INIT(TM_RANK_ZONE)};
+
+/* The rest of a chunk is lost with its part's holes: addresses only. */
+static void drop_chunk(int part)
+{
+	front.chunk[part].start = 0;
+	front.chunk[part].at = 0;
+	front.chunk[part].end = 0;
+	front.chunk[part].hole = 0;
+}
 
 static void front_lock(void)
 {
-	if (tm_lock_acquire(&front.lock) == TM_LOCK_STOLEN)
-		front.repair = true;
+	if (TM_LIKELY(tm_lock_acquire(&front.lock) != TM_LOCK_STOLEN))
+		return;
+	/* a chunk may be half begun, a step be mapped that nobody knows of */
+	for (int part = 0; part < TM_PART_COUNT; part++)
+		drop_chunk(part);
 }
 
 /* A table for so many zone bytes has (bytes >> shift) bytes. */
 static struct table {
 	unsigned int shift; /* [const] */
 	size_t mapped;      /* [front lock] bytes */
+	size_t begun; /* [front lock] more than `mapped`: who was to map so far may have vanished */
 } tables[TABLES] = {
 	[TABLE_GRANULES] = {.shift = TM_GRANULE_SHIFT - 6},
 	[TABLE_TAGS] = {.shift = TM_PAGE_SHIFT - 2},
@@ -98,15 +110,21 @@ static int map_table(int table, size_t zone_bytes)
 	struct table *t = &tables[table];
 	size_t want = tm_bits_align_up(zone_bytes >> t->shift, TABLE_GRAIN);
 	char *from = (char *)table_addr(table) + t->mapped;
+	bool again = t->begun > t->mapped;
 	int err;
 
 	if (want <= t->mapped)
 		return 0;
-	err = tm_zone.os->map_at(from, want - t->mapped, ZONE_PROT);
-	/* what is there after a thief took the lock is what the vanished thread had mapped */
-	if (err == -EEXIST && front.repair)
-		err = tm_zone.os->map_fixed(from, want - t->mapped, ZONE_PROT);
-	if (!err)
+	/* nothing of it was used yet; it may be there in whole, and farther than is wanted now */
+	want = tm_bits_max(want, t->begun);
+	t->begun = want;
+	TM_SIGNAL_FENCE();
+	err = again ? tm_zone.os->map_fixed(from, want - t->mapped, ZONE_PROT)
+		    : tm_zone.os->map_at(from, want - t->mapped, ZONE_PROT);
+	TM_SIGNAL_FENCE();
+	if (err)
+		t->begun = t->mapped;
+	else
 		t->mapped = want;
 	return err;
 }
@@ -125,7 +143,6 @@ static int cover(size_t bytes)
 			return err;
 	}
 	front.covered = want;
-	front.repair = false;
 	return 0;
 }
 
@@ -153,14 +170,12 @@ static void reset_front(void)
 {
 	front.front = 0;
 	front.covered = 0;
-	for (int i = 0; i < TM_PART_COUNT; i++) {
-		front.chunk[i].start = 0;
-		front.chunk[i].at = 0;
-		front.chunk[i].end = 0;
-		front.chunk[i].hole = 0;
-	}
-	for (int i = 0; i < TABLES; i++)
+	for (int i = 0; i < TM_PART_COUNT; i++)
+		drop_chunk(i);
+	for (int i = 0; i < TABLES; i++) {
 		tables[i].mapped = 0;
+		tables[i].begun = 0;
+	}
 }
 
 static int try_window(const struct window *w)
@@ -500,10 +515,7 @@ uint32_t tm_zone_next(enum tm_part part)
 void tm_zone_forsake(enum tm_part part)
 {
 	front_lock();
-	front.chunk[part].start = 0;
-	front.chunk[part].at = 0;
-	front.chunk[part].end = 0;
-	front.chunk[part].hole = 0;
+	drop_chunk(part);
 	tm_lock_release(&front.lock);
 }
 

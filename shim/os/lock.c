@@ -273,6 +273,14 @@ bool tm_lock_try(struct tm_lock *lock)
 	return true;
 }
 
+bool tm_lock_try_steal(struct tm_lock *lock)
+{
+	uint32_t mine = own_word();
+	uint32_t seen = atomic_load_explicit(&lock->word, memory_order_relaxed);
+
+	return tm_lock_try(lock) || (is_orphan(seen, mine) && steal(lock, seen, mine));
+}
+
 void tm_lock_release(struct tm_lock *lock)
 {
 	rank_leave(lock);

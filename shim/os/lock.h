@@ -58,6 +58,9 @@ int tm_lock_acquire(struct tm_lock *lock);
 /* False when somebody holds it. Never sleeps, never steals, and is exempt from the order of ranks. */
 bool tm_lock_try(struct tm_lock *lock);
 
+/* The same, but a lock whose holder is gone is taken: for what is fit to go on as it was left. */
+bool tm_lock_try_steal(struct tm_lock *lock);
+
 void tm_lock_release(struct tm_lock *lock);
 
 /* For assertions: the mark is not unique, so that true may be wrong, never false. */
