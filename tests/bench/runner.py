@@ -112,9 +112,10 @@ def main(args):
             def mid(key):
                 return statistics.median(r[key] for r in got) if key in got[0] else float("nan")
             least, base = min(r["least"] for r in got), min(r["least"] for r in first)
-            print(f"| {shape} {kind} | {name} | {least:.1f} | {least / base:.2f} | {mid('median'):.1f} | "
-                  f"{mid('median') / statistics.median(r['median'] for r in first):.2f} | {mid('first'):.0f} | "
-                  f"{mid('rss'):.0f} | {mid('faults'):.1f} |")
+            row = (f"| {shape} {kind} | {name} | {least:.1f} | {least / base:.2f} | {mid('median'):.1f} | "
+                   f"{mid('median') / statistics.median(r['median'] for r in first):.2f} | {mid('first'):.0f} | "
+                   f"{mid('rss'):.0f} | {mid('faults'):.1f} |")
+            print(row.replace(" nan ", "  "))
 
 
 main(sys.argv[1:])
