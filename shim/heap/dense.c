@@ -28,6 +28,8 @@
 #define LOOKS_MAX 64u
 #define LOOKS_RARE 16u
 #define SAMPLE_PAGES 64u
+/* It was there at the last tick. */
+#define SEEN ((uint32_t)1 << 31)
 /* Adjoining units that were not touched yet are advised together. */
 #define AHEAD_UNITS 8u
 
@@ -45,7 +47,7 @@ static struct band {
 	_Atomic bool huge;
 	_Atomic uint32_t notes, looks, all_looks;
 	_Atomic uint64_t seen_pages, resident_pages;
-	_Atomic uint64_t lag[LAG]; /* page << 32 | pages; 0: none */
+	_Atomic uint64_t lag[LAG]; /* page << 32 | SEEN | pages; 0: none */
 } bands[BANDS];
 
 static bool is_allowed(void)
@@ -86,11 +88,14 @@ void tm_dense_born(void *p, size_t pages, enum tm_fill fill)
 static void look(struct band *b, uint64_t block)
 {
 	unsigned char resident[SAMPLE_PAGES];
-	size_t pages = (uint32_t)block;
+	size_t pages = (uint32_t)block & ~SEEN;
 	size_t sample = tm_bits_min(pages, SAMPLE_PAGES);
 	char *from = tm_zone_page_addr((uint32_t)(block >> 32) + (uint32_t)(pages - sample) / 2);
 	size_t n = 0;
 
+	/* given back since: nothing is known of it any more */
+	if (tm_place_cold_pages((uint32_t)(block >> 32), pages) != 0)
+		return;
 	if (tm_sys_mincore(from, sample * TM_PAGE_BYTES, resident) != 0)
 		return;
 	for (size_t i = 0; i < sample; i++)
@@ -193,6 +198,25 @@ void tm_dense_note(enum tm_part part, uint32_t page, size_t pages)
 		make_huge(part, page, pages, AHEAD_UNITS);
 	else
 		make_small(part, page, pages);
+}
+
+void tm_dense_tick(void)
+{
+	if (!is_allowed() || !tm_limit_may_look())
+		return;
+	for (unsigned i = 0; i < BANDS * LAG; i++) {
+		struct band *b = &bands[i / LAG];
+		_Atomic uint64_t *lag = &b->lag[i % LAG];
+		uint64_t block = atomic_load_explicit(lag, memory_order_relaxed);
+
+		if (block == 0 ||
+		    !atomic_compare_exchange_strong(lag, &block, block & SEEN ? 0 : block | SEEN))
+			continue;
+		if (block & SEEN) {
+			look(b, block);
+			judge(b);
+		}
+	}
 }
 
 void tm_dense_grown(enum tm_part part, uint32_t page, size_t pages)

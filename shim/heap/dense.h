@@ -28,6 +28,12 @@ void tm_dense_note(enum tm_part part, uint32_t page, size_t pages);
  */
 void tm_dense_grown(enum tm_part part, uint32_t page, size_t pages);
 
+/*
+ * From a helper, before it gives anything back: looks at the blocks that nobody came to look at for a
+ * tick. Where a program rests between its steps they would be gone when the next ones come.
+ */
+void tm_dense_tick(void);
+
 /* A block begins that belongs to the caller. No lock. */
 void tm_dense_born(void *p, size_t pages, enum tm_fill fill);
 

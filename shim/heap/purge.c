@@ -2,6 +2,7 @@
 #include "shim/heap/purge.h"
 
 #include "shim/base/bits.h"
+#include "shim/heap/dense.h"
 #include "shim/heap/grow.h"
 #include "shim/heap/huge.h"
 #include "shim/heap/part.h"
@@ -377,6 +378,7 @@ size_t tm_purge_tick(uint64_t now_ms)
 		return 1;
 	}
 	purge.last_ms = now_ms;
+	tm_dense_tick();
 	for (int i = 0; i < TM_PART_COUNT; i++)
 		if (i != TM_PART_GROW)
 			left += tick_part((enum tm_part)i);
