@@ -14,6 +14,7 @@
 #include "shim/heap/huge.h"
 #include "shim/heap/heap.h"
 #include "shim/heap/meta.h"
+#include "shim/heap/numa.h"
 #include "shim/heap/purge.h"
 #include "shim/heap/span.h"
 #include "shim/heap/tier.h"
@@ -89,6 +90,7 @@ int tm_core_boot(void)
 
 	if (rc == 0) {
 		configure_huge(options);
+		tm_numa_configure((enum tm_numa)options->numa, options->numa_nodes);
 		tm_extent_init();
 		tm_grow_init();
 		tm_purge_init();

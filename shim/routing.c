@@ -10,6 +10,7 @@
 #include "shim/heap/extent.h"
 #include "shim/heap/huge.h"
 #include "shim/heap/meta.h"
+#include "shim/heap/numa.h"
 #include "shim/heap/tier.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
@@ -148,6 +149,21 @@ static void apply_huge(void *p, struct tm_granule *g, enum tm_rule_huge huge)
 	}
 }
 
+/* Pages that no neighbour shares; free maps them anew. */
+static void apply_node(void *p, struct tm_granule *g, const struct tm_rule_actions *actions)
+{
+	static const enum tm_numa_policy policies[] = {
+		[TM_RULE_NODE_NUMBER] = TM_NUMA_ON_SET,
+		[TM_RULE_NODE_INTERLEAVE] = TM_NUMA_ON_ALL,
+		[TM_RULE_NODE_LOCAL] = TM_NUMA_NEAR,
+	};
+	size_t bytes = (size_t)g->large.pages << TM_PAGE_SHIFT;
+
+	if (g->large.part != TM_PART_GROW &&
+	    tm_numa_place(p, bytes, policies[actions->node], actions->node_number))
+		tm_zone_taint(p, bytes);
+}
+
 void tm_routing_born(void *p, struct tm_route_decision decision)
 {
 	struct tm_granule *g = tm_zone_granule(p);
@@ -159,6 +175,8 @@ void tm_routing_born(void *p, struct tm_route_decision decision)
 			tm_rules_actions(&routing.rules, decision.rule);
 
 		apply_huge(p, g, (enum tm_rule_huge)actions->huge);
+		if (actions->node != TM_RULE_NODE_UNSET)
+			apply_node(p, g, actions);
 	}
 }
 

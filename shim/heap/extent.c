@@ -5,6 +5,7 @@
 #include "shim/heap/dense.h"
 #include "shim/heap/grow.h"
 #include "shim/heap/huge.h"
+#include "shim/heap/numa.h"
 #include "shim/heap/part.h"
 #include "shim/heap/purge.h"
 
@@ -192,6 +193,7 @@ static bool grow(struct tm_part_state *ps, uint32_t pages, uint32_t align)
 		return false;
 	ps->mapped_pages += got >> TM_PAGE_SHIFT;
 	ps->zone_steps++;
+	tm_numa_fresh(tm_part_of(ps), page, got >> TM_PAGE_SHIFT);
 	tm_huge_fresh(tm_part_of(ps), page, got, (size_t)ps->mapped_pages << TM_PAGE_SHIFT);
 	tm_extent_join(ps, page, (uint32_t)(got >> TM_PAGE_SHIFT), &run, &run_pages);
 	tm_unit_give(ps, page, (uint32_t)(got >> TM_PAGE_SHIFT), run, run_pages);
@@ -490,6 +492,7 @@ void tm_extent_relabel(struct tm_part_state *ps, enum tm_part to, uint32_t page,
 		tm_zone_unit(page)[i].part = (uint8_t)to;
 	}
 	ps->mapped_pages -= pages;
+	tm_numa_relabel(tm_part_of(ps), to, page, pages);
 	tm_extent_unlock(ps);
 
 	ps = tm_extent_lock(to);

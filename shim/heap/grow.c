@@ -5,6 +5,7 @@
 
 #include "shim/base/bits.h"
 #include "shim/heap/huge.h"
+#include "shim/heap/numa.h"
 #include "shim/heap/meta.h"
 #include "shim/heap/purge.h"
 #include "shim/os/lock.h"
@@ -211,6 +212,8 @@ static int map_to(struct tm_range *r, uint32_t units)
 	/* the program may have split the mapping by advice or protection: another one beside it */
 	if (err == -EFAULT || err == -EINVAL) {
 		err = tm_zone.os->map_at(addr, bytes, PROT_READ | PROT_WRITE);
+		if (!err)
+			tm_numa_fresh(TM_PART_GROW, tm_zone_page(addr), bytes >> TM_PAGE_SHIFT);
 		if (!err && tm_zone.huge == TM_THP_DECLINE)
 			(void)tm_zone.os->nohugepage(addr, bytes);
 		else if (!err && tm_zone.huge != TM_THP_NEVER)

@@ -27,6 +27,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/limit.h \
 	%reldir%/meta.c \
 	%reldir%/meta.h \
+	%reldir%/numa.c \
+	%reldir%/numa.h \
 	%reldir%/part.h \
 	%reldir%/pool.c \
 	%reldir%/pool.h \

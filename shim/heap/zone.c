@@ -5,6 +5,7 @@
 
 #include "shim/base/bits.h"
 #include "shim/heap/huge.h"
+#include "shim/heap/numa.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
 #include "shim/os/proc.h"
@@ -569,6 +570,8 @@ int tm_zone_cleanse(uint32_t page, size_t pages)
 	void *addr = tm_zone_page_addr(page);
 	int err = tm_zone.os->map_fixed(addr, bytes, ZONE_PROT);
 
+	if (!err)
+		tm_numa_fresh((enum tm_part)tm_zone_unit(page)->part, page, pages);
 	if (!err && (tm_zone_unit(page)->flags & TM_UNIT_HUGE))
 		(void)tm_zone.os->hugepage(addr, bytes);
 	else if (!err && tm_zone.huge != TM_THP_NEVER && tm_zone.huge != TM_THP_MADVISE)
