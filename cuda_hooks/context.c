@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cuda_hooks/context.h"
 
-#include <stdatomic.h>
-
 #include "cuda_hooks/driver.h"
 #include "cuda_hooks/hooks.h"
 #include "shim/os/clock.h"
@@ -12,7 +10,7 @@
 
 struct tm_context tm_contexts[TM_CONTEXTS] = {{.device = -1, .open = 1}}; /* [lock] */
 uint16_t tm_context_last;                                                 /* [lock] a guess */
-static _Atomic uint32_t captures;
+static uint32_t seen; /* [lock] records ever made */
 
 tm_cu_context tm_context_current(void)
 {
@@ -26,6 +24,7 @@ tm_cu_context tm_context_current(void)
 static uint16_t add(tm_cu_context handle, unsigned i)
 {
 	tm_hooks_initialised();
+	seen++;
 	tm_contexts[i].handle = handle;
 	tm_contexts[i].open = 1;
 	tm_contexts[i].device = -1;
@@ -77,26 +76,6 @@ uint16_t tm_context_next_of(tm_cu_device device, uint16_t after)
 	return 0;
 }
 
-/* --- captures ------------------------------------------------------------------------------------- */
-
-bool tm_context_captures(void)
-{
-	return atomic_load_explicit(&captures, memory_order_acquire) != 0;
-}
-
-void tm_context_capture_begun(void)
-{
-	atomic_fetch_add_explicit(&captures, 1, memory_order_acq_rel);
-}
-
-void tm_context_capture_ended(void)
-{
-	uint32_t n = atomic_load_explicit(&captures, memory_order_relaxed);
-	while (n != 0 && !atomic_compare_exchange_weak_explicit(
-				 &captures, &n, n - 1, memory_order_acq_rel, memory_order_relaxed))
-		;
-}
-
 /* --- epochs --------------------------------------------------------------------------------------- */
 
 static bool has_context_events(void)
@@ -119,7 +98,7 @@ bool tm_context_record(struct tm_context *c)
 	uint32_t at;
 	if (!has_context_events() || c->handle == NULL)
 		return false;
-	if (c->frees == 0 || tm_context_captures() || tm_context_current() != c->handle)
+	if (c->frees == 0 || tm_capture_any() || tm_context_current() != c->handle)
 		return true;
 	if (c->count == TM_CONTEXT_EVENTS)
 		tm_context_settle(c);
@@ -146,7 +125,7 @@ bool tm_context_record(struct tm_context *c)
 void tm_context_settle(struct tm_context *c)
 {
 	/* In order: an event that is reached has everything before it behind it. */
-	while (c->count != 0 && !tm_context_captures()) {
+	while (c->count != 0 && !tm_capture_any()) {
 		tm_cu_result rc = tm_driver.cuEventQuery(c->ring[c->first].event);
 		tm_context_heard(c, rc);
 		if (rc != TM_CU_SUCCESS)
@@ -197,6 +176,42 @@ tm_cu_result tm_context_wait(tm_cu_context handle)
 	rc = tm_driver.cuCtxSynchronize();
 	tm_driver.cuCtxPopCurrent_v2(&popped);
 	return rc;
+}
+
+static bool is_related(const struct tm_context *c, const struct tm_context *other, uint32_t devices)
+{
+	return other != c && other->handle != NULL &&
+	       (other->device == c->device || other->device < 0 || other->device >= 32 ||
+		(devices >> other->device & 1) != 0);
+}
+
+bool tm_context_any(void)
+{
+	return seen != 0;
+}
+
+bool tm_context_has_others(uint16_t index, uint32_t devices)
+{
+	unsigned i;
+	/* Most programs know one context. */
+	for (i = 1; seen > 1 && i < TM_CONTEXTS; i++)
+		if (is_related(&tm_contexts[index], &tm_contexts[i], devices))
+			return true;
+	return false;
+}
+
+void tm_context_wait_others(uint16_t index, uint32_t devices)
+{
+	tm_cu_context handle[TM_CONTEXTS];
+	unsigned i, count = 0;
+	tm_hooks_lock();
+	for (i = 1; i < TM_CONTEXTS; i++)
+		if (is_related(&tm_contexts[index], &tm_contexts[i], devices))
+			handle[count++] = tm_contexts[i].handle;
+	tm_hooks_unlock();
+	/* What is wrong with others is for those to hear who use them. */
+	for (i = 0; i < count; i++)
+		(void)tm_context_wait(handle[i]);
 }
 
 tm_cu_result tm_context_synchronise(uint16_t index)

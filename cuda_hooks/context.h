@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * context: the contexts that were seen, what stream captures are under way, and when memory that was
- * freed may be used again.
+ * context: the contexts that were seen, and when memory that was freed may be used again.
  *
  * Freed blocks are stamped with the open epoch of their context. An epoch is over when an event that
  * covers all work of the context (cuCtxRecordEvent, CUDA 12.5), recorded behind its last free, is
@@ -12,6 +11,7 @@
 #ifndef TM_CUDA_CONTEXT_H
 #define TM_CUDA_CONTEXT_H
 
+#include "cuda_hooks/capture.h"
 #include "shim/base/attrs.h"
 #include "shim/base/cuda_types.h"
 
@@ -68,11 +68,6 @@ void tm_context_forget(uint16_t index);
 /* [lock] Each record of a device, in turn from after; 0: no more. */
 uint16_t tm_context_next_of(tm_cu_device device, uint16_t after);
 
-/* Captures under way. */
-bool tm_context_captures(void);
-void tm_context_capture_begun(void);
-void tm_context_capture_ended(void);
-
 /* [lock] The stamp of a block that is freed now. Events are used where `by_event`. */
 uint32_t tm_context_stamp(struct tm_context *c, uint32_t now_ms, bool by_event);
 
@@ -94,6 +89,14 @@ void tm_context_heard(struct tm_context *c, tm_cu_result rc);
 
 /* Waits for the oldest event; no lock held. True: something more is over. */
 bool tm_context_wait_oldest(uint16_t index);
+
+/*
+ * Waits for the work of other contexts that may use the memory of this one: those of the same device,
+ * and those of devices in the mask. No lock may be held; cheap where there are none.
+ */
+void tm_context_wait_others(uint16_t index, uint32_t devices);
+bool tm_context_has_others(uint16_t index, uint32_t devices); /* [lock] */
+bool tm_context_any(void);                                    /* [lock] one was ever seen */
 
 /* The wait itself, with no lock held; the context may be current or not. The driver's answer. */
 tm_cu_result tm_context_wait(tm_cu_context handle);

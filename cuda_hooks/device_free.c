@@ -60,7 +60,7 @@ static bool is_kept(const struct tm_track_block *b, uint32_t now_ms)
 {
 	struct tm_sites_verdict v = tm_sites_verdict(b->site_class, now_ms);
 	if (tm_context_at(b->context)->pools == NULL || tm_context_at(b->context)->broken != 0 ||
-	    tm_context_captures() || (b->flags & TM_TRACK_EXPORTED) != 0)
+	    tm_capture_any() || (b->flags & TM_TRACK_EXPORTED) != 0)
 		return false;
 	return tm_pools_choose(b->context, b->bytes, &v, true) == TM_POOLS_WHOLE &&
 	       b->bytes <= tm_pools_budget(b->context) && !tm_pools_is_low(b->context);
@@ -73,7 +73,9 @@ struct going {
 	uint32_t life;
 	uint32_t now_ms;
 	uint32_t epoch; /* closed before the wait; over after it */
+	uint32_t reach; /* devices that may use it, too */
 	bool waits;
+	bool others; /* other contexts may use it */
 };
 
 /*
@@ -85,14 +87,21 @@ static void going_begin(struct going *g)
 	struct tm_context *c = tm_context_at(g->block.context);
 	g->handle = c->handle;
 	g->life = c->life;
-	g->waits = !tm_device_by_event() && !tm_context_captures();
+	g->reach = tm_pools_reached_by(g->block.context);
+	g->others = tm_context_has_others(g->block.context, g->reach);
+	/* No event covers the work of several contexts. */
+	g->waits = (!tm_device_by_event() || g->others) && !tm_capture_any();
 	if (g->waits)
 		g->epoch = tm_context_close(c);
 }
 
 static tm_cu_result going_wait(const struct going *g)
 {
-	return g->waits ? tm_context_wait(g->handle) : TM_CU_SUCCESS;
+	if (!g->waits)
+		return TM_CU_SUCCESS;
+	if (g->others)
+		tm_context_wait_others(g->block.context, g->reach);
+	return tm_context_wait(g->handle);
 }
 
 /* [lock] The stamp of the block; one whose work was waited for is over already. */
@@ -112,7 +121,7 @@ static tm_cu_ptr over_budget(uint16_t context)
 	uint64_t keep = tm_pools_budget(context), bytes;
 	struct tm_pool_whole *w;
 	tm_cu_ptr at = 0;
-	if (p == NULL || tm_context_captures())
+	if (p == NULL || tm_capture_any())
 		return 0;
 	if (p->whole.idle_bytes > keep && (w = tm_pool_cache_evict(&p->whole)) != NULL) {
 		at = w->at;
@@ -215,6 +224,27 @@ static enum fate fate_of(const struct release *f, const struct going *g, tm_cu_c
 	return FATE_DRIVER;
 }
 
+/*
+ * [lock] What the driver would refuse if the block were its own: no context is current, the stream is
+ * none, or it is being captured, where only blocks of that graph can be freed.
+ */
+static tm_cu_result refusal(const struct release *f, tm_cu_context current)
+{
+	tm_cu_capture_status status = 0;
+	tm_cu_result rc = TM_CU_SUCCESS;
+	if (f->how == FREE_NOW && current != NULL)
+		return TM_CU_SUCCESS;
+	if (f->how == FREE_NOW)
+		/* It frees nothing, and says what it says of the context. */
+		return tm_driver.cuMemFree_v2(0) == TM_CU_INVALID_CONTEXT ? TM_CU_INVALID_CONTEXT
+									  : TM_CU_SUCCESS;
+	if (f->how == FREE_ASYNC_PTDS && tm_driver.cuStreamIsCapturing_ptsz != NULL)
+		rc = tm_driver.cuStreamIsCapturing_ptsz(f->stream, &status);
+	else if (tm_driver.cuStreamIsCapturing != NULL)
+		rc = tm_driver.cuStreamIsCapturing(f->stream, &status);
+	return rc == TM_CU_SUCCESS && status != 0 ? TM_CU_INVALID_VALUE : rc;
+}
+
 static tm_cu_result free_block(const struct release *f)
 {
 	struct going g = {.now_ms = (uint32_t)tm_clock_ms()};
@@ -228,6 +258,13 @@ static tm_cu_result free_block(const struct release *f)
 		bool wrong = found == NULL && f->ptr != 0 && is_ours_and_idle(f->ptr);
 		tm_hooks_unlock();
 		return wrong ? TM_CU_INVALID_VALUE : real_free(f);
+	}
+	if (found->owner != 0 && found->kind == TM_LEDGER_GPU_DEVICE) {
+		tm_cu_result rc = refusal(f, current);
+		if (TM_UNLIKELY(rc != TM_CU_SUCCESS)) {
+			tm_hooks_unlock();
+			return rc;
+		}
 	}
 	g.block = *found;
 	tm_track_drop(found);
@@ -317,6 +354,17 @@ void tm_device_looked_at(tm_cu_ptr ptr)
 	tm_hooks_unlock();
 }
 
+bool tm_device_is_stitched(tm_cu_ptr ptr)
+{
+	bool stitched;
+	if (!tm_hooks_pools())
+		return false;
+	tm_hooks_lock();
+	stitched = tm_pools_stitched(ptr);
+	tm_hooks_unlock();
+	return stitched;
+}
+
 tm_cu_result tm_on_cuIpcGetMemHandle(tm_cu_ipc *handle, tm_cu_ptr ptr)
 {
 	static _Atomic uint32_t refused; /* said once */
@@ -344,6 +392,7 @@ void tm_device_forget_context(uint16_t index)
 {
 	tm_track_forget_context(index, NULL);
 	tm_pools_forget(index);
+	tm_capture_context_gone(tm_context_at(index)->handle);
 	tm_context_forget(index);
 }
 

@@ -139,7 +139,7 @@ static bool ask_locked(struct request *q, size_t bytes)
 	if (bytes == 0)
 		return false;
 	q->handle = tm_context_current();
-	if (q->handle == NULL || tm_context_captures())
+	if (q->handle == NULL || tm_capture_any())
 		return false;
 	q->now_ms = (uint32_t)tm_clock_ms();
 	if (tm_root.options.cuda_pool == TM_CUDA_POOL_AUTO)
@@ -214,7 +214,7 @@ bool tm_device_make_room(void)
 	uint16_t context;
 	bool any = false, more;
 	tm_cu_ptr at;
-	if (!tm_hooks_pools() || handle == NULL || tm_context_captures())
+	if (!tm_hooks_pools() || handle == NULL || tm_capture_any())
 		return false;
 	tm_hooks_lock();
 	context = tm_context_of(handle);

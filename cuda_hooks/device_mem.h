@@ -18,6 +18,9 @@ bool tm_device_make_room(void);
 /* Somebody has learned the identity of the block that holds this address: it is never reused. */
 void tm_device_looked_at(tm_cu_ptr ptr);
 
+/* Memory of cuMemAlloc that a pool made of chunks: the program did not map it and cannot unmap it. */
+bool tm_device_is_stitched(tm_cu_ptr ptr);
+
 /* [lock] The context is gone with all its memory. */
 void tm_device_forget_context(uint16_t index);
 

@@ -3,6 +3,7 @@
 
 #include <stdatomic.h>
 
+#include "cuda_hooks/context.h"
 #include "cuda_hooks/hooks.h"
 #include "shim/boot.h"
 #include "shim/dl.h"
@@ -85,6 +86,29 @@ bool tm_driver_find(void)
 		return false;
 	bind(&object);
 	return tm_driver_is_bound();
+}
+
+static bool is_gone(void)
+{
+	struct tm_elf_object object;
+	size_t i;
+	for (i = 0; i < TM_ARRAY_LEN(rows); i++) {
+		uintptr_t at = *slot_of(&tm_driver, i);
+		if (at != 0)
+			return !tm_elf_containing(at, &object) ||
+			       tm_elf_find(&object, rows[i].symbol) != at;
+	}
+	return false;
+}
+
+void tm_driver_unloaded(void)
+{
+	if (!tm_driver_is_bound() || !is_gone())
+		return;
+	tm_hooks_lock();
+	if (!tm_context_any())
+		atomic_store_explicit(&tm_driver_bound, 0, memory_order_release);
+	tm_hooks_unlock();
 }
 
 /* --- dlsym --------------------------------------------------------------------------------------- */

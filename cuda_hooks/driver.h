@@ -38,6 +38,12 @@ TM_INLINE bool tm_driver_is_bound(void)
 /* Whether the driver is known; looks for it in the loaded objects where it is not. */
 bool tm_driver_find(void);
 
+/*
+ * An object may be gone. Where it was the driver, which a program may open only to see whether there is
+ * one, the next that is looked up is bound; but not once a context was seen, whose memory would be mixed up.
+ */
+void tm_driver_unloaded(void);
+
 /* For tm_module: dlsym is asked for names of ours. */
 void tm_driver_want_names(void);
 bool tm_driver_is_defined(const char *name);

@@ -48,4 +48,7 @@ TM_INLINE bool tm_hooks_pools(void)
 void tm_hooks_initialised(void);
 void tm_hooks_fork_child(void);
 
+/* An object may be gone: what was found out about runtimes is void. */
+void tm_runtime_unloaded(void);
+
 #endif

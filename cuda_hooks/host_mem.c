@@ -48,7 +48,7 @@ static void note(uint16_t context, void *ptr, uint64_t bytes, uint64_t owner)
 static bool pools_host(size_t bytes)
 {
 	return tm_hooks_pools() && bytes != 0 &&
-	       tm_root.options.cuda_host_bytes != TM_OPTION_NONE && !tm_context_captures();
+	       tm_root.options.cuda_host_bytes != TM_OPTION_NONE && !tm_capture_any();
 }
 
 /* [lock] A kept block. */
@@ -87,7 +87,7 @@ static void *evict(uint16_t context, uint64_t keep)
 	struct tm_pools *p = tm_context_at(context)->pools;
 	struct tm_pool_whole *w;
 	void *at = NULL;
-	if (p != NULL && p->host.idle_bytes > keep && !tm_context_captures() &&
+	if (p != NULL && p->host.idle_bytes > keep && !tm_capture_any() &&
 	    (w = tm_pool_cache_evict(&p->host)) != NULL) {
 		at = (void *)(uintptr_t)w->at;
 		tm_cuda_memory_give(w, sizeof(*w));
@@ -170,8 +170,16 @@ static tm_cu_result pass_on(void *ptr, const struct tm_track_block *was)
 static tm_cu_result keep(void *ptr, const struct tm_track_block *b, uint32_t life)
 {
 	struct tm_context *c = tm_context_at(b->context);
-	bool by_event = tm_root.options.cuda_free_sync == TM_CUDA_FREE_EVENT;
+	bool by_event = tm_root.options.cuda_free_sync == TM_CUDA_FREE_EVENT, others;
 	struct tm_pool_whole *w = NULL;
+	/* Every device reaches pinned memory. */
+	tm_hooks_lock();
+	others = tm_context_has_others(b->context, UINT32_MAX);
+	tm_hooks_unlock();
+	if (others) {
+		by_event = false;
+		tm_context_wait_others(b->context, UINT32_MAX);
+	}
 	if (!by_event && tm_context_synchronise(b->context) != TM_CU_SUCCESS)
 		return pass_on(ptr, b);
 	tm_hooks_lock();

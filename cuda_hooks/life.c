@@ -147,41 +147,43 @@ tm_cu_result tm_on_cuCtxDisablePeerAccess(tm_cu_context peer)
 /* --- captures ------------------------------------------------------------------------------------------- */
 
 /* Counted before it begins, so that no other thread waits for the device in between. */
-#define BEGIN(call)                                                                                \
+#define BEGIN(stream, form, call)                                                                  \
 	do {                                                                                       \
+		struct tm_capture capture = tm_capture_of(stream, form);                           \
 		tm_cu_result rc;                                                                   \
-		tm_context_capture_begun();                                                        \
+		tm_capture_begun(&capture);                                                        \
 		rc = (call);                                                                       \
 		if (rc != TM_CU_SUCCESS)                                                           \
-			tm_context_capture_ended();                                                \
+			tm_capture_over(&capture);                                                 \
 		return rc;                                                                         \
 	} while (0)
 
 tm_cu_result tm_on_cuStreamBeginCapture(tm_cu_stream stream)
 {
-	BEGIN(tm_driver.cuStreamBeginCapture(stream));
+	BEGIN(stream, TM_CAPTURE_ANY, tm_driver.cuStreamBeginCapture(stream));
 }
 
 tm_cu_result tm_on_cuStreamBeginCapture_ptsz(tm_cu_stream stream)
 {
-	BEGIN(tm_driver.cuStreamBeginCapture_ptsz(stream));
+	BEGIN(stream, TM_CAPTURE_PTDS, tm_driver.cuStreamBeginCapture_ptsz(stream));
 }
 
 tm_cu_result tm_on_cuStreamBeginCapture_v2(tm_cu_stream stream, tm_cu_capture_mode mode)
 {
-	BEGIN(tm_driver.cuStreamBeginCapture_v2(stream, mode));
+	BEGIN(stream, TM_CAPTURE_ANY, tm_driver.cuStreamBeginCapture_v2(stream, mode));
 }
 
 tm_cu_result tm_on_cuStreamBeginCapture_v2_ptsz(tm_cu_stream stream, tm_cu_capture_mode mode)
 {
-	BEGIN(tm_driver.cuStreamBeginCapture_v2_ptsz(stream, mode));
+	BEGIN(stream, TM_CAPTURE_PTDS, tm_driver.cuStreamBeginCapture_v2_ptsz(stream, mode));
 }
 
 tm_cu_result tm_on_cuStreamBeginCaptureToGraph(tm_cu_stream stream, tm_cu_graph graph,
 					       const tm_cu_node *nodes, const tm_cu_edge *edges,
 					       size_t count, tm_cu_capture_mode mode)
 {
-	BEGIN(tm_driver.cuStreamBeginCaptureToGraph(stream, graph, nodes, edges, count, mode));
+	BEGIN(stream, TM_CAPTURE_ANY,
+	      tm_driver.cuStreamBeginCaptureToGraph(stream, graph, nodes, edges, count, mode));
 }
 
 tm_cu_result tm_on_cuStreamBeginCaptureToGraph_ptsz(tm_cu_stream stream, tm_cu_graph graph,
@@ -189,25 +191,53 @@ tm_cu_result tm_on_cuStreamBeginCaptureToGraph_ptsz(tm_cu_stream stream, tm_cu_g
 						    const tm_cu_edge *edges, size_t count,
 						    tm_cu_capture_mode mode)
 {
-	BEGIN(tm_driver.cuStreamBeginCaptureToGraph_ptsz(stream, graph, nodes, edges, count, mode));
+	BEGIN(stream, TM_CAPTURE_PTDS,
+	      tm_driver.cuStreamBeginCaptureToGraph_ptsz(stream, graph, nodes, edges, count, mode));
 }
 
-/* A capture that was invalidated is over, too. */
-static tm_cu_result after_capture(tm_cu_result rc)
+/*
+ * A capture may end with an error, too: invalidated, or with work that was not joined. Others leave it
+ * as it was: another thread's, or one that the stream only takes part in. The driver is asked.
+ */
+static bool goes_on(tm_cu_result rc, tm_cu_stream stream, enum tm_capture_form form)
 {
+	tm_cu_capture_status status = 0;
 	if (rc == TM_CU_SUCCESS || rc == TM_CU_CAPTURE_INVALIDATED)
-		tm_context_capture_ended();
+		return false;
+	if (form == TM_CAPTURE_PTDS && tm_driver.cuStreamIsCapturing_ptsz != NULL)
+		return tm_driver.cuStreamIsCapturing_ptsz(stream, &status) != TM_CU_SUCCESS ||
+		       status != 0;
+	return tm_driver.cuStreamIsCapturing == NULL ||
+	       tm_driver.cuStreamIsCapturing(stream, &status) != TM_CU_SUCCESS || status != 0;
+}
+
+static tm_cu_result after_capture(tm_cu_result rc, tm_cu_stream stream, enum tm_capture_form form)
+{
+	struct tm_capture capture;
+	if (tm_capture_any() && !goes_on(rc, stream, form)) {
+		capture = tm_capture_of(stream, form);
+		tm_capture_over(&capture);
+	}
 	return rc;
 }
 
 tm_cu_result tm_on_cuStreamEndCapture(tm_cu_stream stream, tm_cu_graph *graph)
 {
-	return after_capture(tm_driver.cuStreamEndCapture(stream, graph));
+	return after_capture(tm_driver.cuStreamEndCapture(stream, graph), stream, TM_CAPTURE_ANY);
 }
 
 tm_cu_result tm_on_cuStreamEndCapture_ptsz(tm_cu_stream stream, tm_cu_graph *graph)
 {
-	return after_capture(tm_driver.cuStreamEndCapture_ptsz(stream, graph));
+	return after_capture(tm_driver.cuStreamEndCapture_ptsz(stream, graph), stream,
+			     TM_CAPTURE_PTDS);
+}
+
+tm_cu_result tm_on_cuStreamDestroy_v2(tm_cu_stream stream)
+{
+	tm_cu_result rc = tm_driver.cuStreamDestroy_v2(stream);
+	if (rc == TM_CU_SUCCESS)
+		tm_capture_stream_gone(stream);
+	return rc;
 }
 
 /* --- questions: the driver's answer; who asks for an identity must be able to rely on it -------------- */

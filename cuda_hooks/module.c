@@ -76,6 +76,12 @@ static void report(struct tm_fmt_out *out)
 			   "no memory for their records");
 }
 
+static void unloaded(void)
+{
+	tm_runtime_unloaded();
+	tm_driver_unloaded();
+}
+
 static void fork_child(void)
 {
 	tm_hooks_fork_child();
@@ -87,6 +93,7 @@ const struct tm_module tm_cuda_module = {
 	.boot = tm_hooks_boot,
 	.want_names = tm_driver_want_names,
 	.is_defined = tm_driver_is_defined,
+	.unloaded = unloaded,
 	.fork_child = fork_child,
 	.each_visible = tm_track_each_visible,
 	.report = report,

@@ -198,7 +198,10 @@ tm_cu_result tm_on_cuMemMap(tm_cu_ptr ptr, size_t bytes, size_t offset, tm_cu_ha
 
 tm_cu_result tm_on_cuMemUnmap(tm_cu_ptr ptr, size_t bytes)
 {
-	tm_cu_result rc = tm_driver.cuMemUnmap(ptr, bytes);
+	tm_cu_result rc;
+	if (tm_device_is_stitched(ptr))
+		return TM_CU_INVALID_VALUE;
+	rc = tm_driver.cuMemUnmap(ptr, bytes);
 	if (rc == TM_CU_SUCCESS)
 		tm_note_unmap(ptr, bytes);
 	return rc;

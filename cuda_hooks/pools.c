@@ -119,6 +119,11 @@ void tm_pools_reach(tm_cu_device device, tm_cu_device by, bool allowed)
 	}
 }
 
+uint32_t tm_pools_reached_by(uint16_t context)
+{
+	return device_of(context)->reach;
+}
+
 /* --- chunks --------------------------------------------------------------------------------------- */
 
 static int chunk_create(void *context, uint64_t bytes, uint64_t *ret_handle)
@@ -228,7 +233,7 @@ void tm_pools_forget(uint16_t context)
 	clear_cache(&p->host);
 	c->pools = NULL;
 	tm_cuda_memory_give(p, sizeof(*p));
-	device_of(context)->total = 0; /* to be looked at again */
+	device_of(context)->looked_ms -= LOOK_MS; /* to be looked at again */
 }
 
 /*
@@ -256,6 +261,25 @@ uint64_t tm_pools_idle_bytes(tm_cu_device device)
 			bytes += cost_of(p);
 	}
 	return bytes;
+}
+
+bool tm_pools_stitched(uint64_t address)
+{
+	uint16_t i;
+	for (i = 1; i < TM_CONTEXTS; i++) {
+		const struct tm_pools *p = tm_context_at(i)->pools;
+		struct tm_list_node *n;
+		if (p == NULL)
+			continue;
+		for (n = p->vmm.live.first; n != NULL; n = n->next) {
+			const struct tm_range *r = TM_CONTAINER_OF(n, struct tm_range, node);
+			if (address - r->at < r->chunks * CHUNK_BYTES)
+				return true;
+		}
+		if (tm_pool_vmm_holds(&p->vmm, address))
+			return true;
+	}
+	return false;
 }
 
 void tm_pools_totals(struct tm_pools_totals *ret)

@@ -62,11 +62,17 @@ bool tm_pools_grows_by_chunks(uint16_t context, uint64_t bytes);
 /* [lock] How large the next slab shall be, for a request of that size; 0: any. */
 uint64_t tm_pools_slab_step(uint16_t context, uint64_t bytes);
 
+/* [lock] Whether an address lies in memory that a pool stitched, used or idle. Walks its ranges. */
+bool tm_pools_stitched(uint64_t address);
+
 /* [lock] What the driver would count as free if nothing were kept. */
 uint64_t tm_pools_idle_bytes(tm_cu_device device);
 
 /* [lock] All of a context, which is gone. */
 void tm_pools_forget(uint16_t context);
+
+/* [lock] Devices that may use the memory of a context's device, besides itself: a bit for each. */
+uint32_t tm_pools_reached_by(uint16_t context);
 
 /* [lock] Devices that may use the memory of `device`. */
 void tm_pools_reach(tm_cu_device device, tm_cu_device by, bool allowed);

@@ -5,7 +5,8 @@
  *
  * Several runtimes may be loaded, also where a search from this library finds none (RTLD_LOCAL), so
  * that the real function depends on the caller: it is that of the libcudart.so.N which the caller's
- * own library asks for, else the next one in load order. Found once for each call site.
+ * own library asks for, else the next one in load order. Found once for each call site, until an object
+ * is unloaded.
  */
 #include <stdatomic.h>
 
@@ -27,6 +28,18 @@ static struct {
 	_Atomic uintptr_t key;
 	uintptr_t real;
 } known[1u << SLOT_BITS];
+
+static _Atomic uint32_t any; /* 1: a slot may be in use */
+
+/* A runtime that is gone may leave its callers' addresses to others. Filled anew, at the next calls. */
+void tm_runtime_unloaded(void)
+{
+	size_t i;
+	if (atomic_exchange_explicit(&any, 0, memory_order_acq_rel) == 0)
+		return;
+	for (i = 0; i < TM_ARRAY_LEN(known); i++)
+		atomic_store_explicit(&known[i].key, 0, memory_order_release);
+}
 
 static bool begins(const char *text, const char *with)
 {
@@ -64,6 +77,7 @@ static TM_COLD uintptr_t learn(uintptr_t caller, uintptr_t key, const char *symb
 							     memory_order_relaxed))
 			continue;
 		known[at].real = real;
+		atomic_store_explicit(&any, 1, memory_order_relaxed);
 		atomic_store_explicit(&known[at].key, key, memory_order_release);
 		break;
 	}

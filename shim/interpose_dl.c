@@ -9,6 +9,7 @@
 #include "shim/boot.h"
 #include "shim/elf.h"
 #include "shim/ledger.h"
+#include "shim/module.h"
 #include "shim/modules.h"
 #include "shim/thread.h"
 
@@ -37,10 +38,15 @@ TM_EXPORT int dlclose(void *handle)
 	TM_ELF_FUNCTION(at, &next);
 	if (next == NULL)
 		return -1;
-	if (!tm_boot() || tm_root.server != TM_SERVER_ENGINE || !tm_ledger_is_on())
+	if (!tm_boot() || tm_root.server != TM_SERVER_ENGINE)
 		return next(handle);
-	tm_unwind_forget();
+	bool ledger = tm_ledger_is_on();
+	if (ledger)
+		tm_unwind_forget();
 	int rc = next(handle);
-	sweep();
+	if (ledger)
+		sweep();
+	if (tm_module_cuda() != NULL)
+		tm_module_cuda()->unloaded();
 	return rc;
 }

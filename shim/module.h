@@ -19,6 +19,8 @@ struct tm_module {
 	void (*want_names)(void);
 	/* dlsym(RTLD_DEFAULT): false where the name is ours alone, that is to say unknown to the program. */
 	bool (*is_defined)(const char *name);
+	/* dlclose has returned: an object that was known may be gone. */
+	void (*unloaded)(void);
 	/* In a forked child, after the locks were put in order. */
 	void (*fork_child)(void);
 	/*

@@ -68,6 +68,7 @@ typedef CUmemAllocationGranularity_flags tm_cu_grain;
 typedef CUpointer_attribute tm_cu_pointer_attribute;
 typedef CUdevice_attribute tm_cu_device_attribute;
 typedef CUstreamCaptureMode tm_cu_capture_mode;
+typedef CUstreamCaptureStatus tm_cu_capture_status;
 typedef CUdriverProcAddressQueryResult tm_cu_lookup_result;
 typedef CUipcMemHandle tm_cu_ipc;
 typedef CUDA_ARRAY_DESCRIPTOR tm_cu_array_shape;
@@ -102,6 +103,7 @@ typedef int tm_cu_grain;
 typedef int tm_cu_pointer_attribute;
 typedef int tm_cu_device_attribute;
 typedef int tm_cu_capture_mode;
+typedef int tm_cu_capture_status;
 typedef int tm_cu_lookup_result;
 
 typedef struct {

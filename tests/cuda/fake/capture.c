@@ -351,6 +351,23 @@ CUresult fake_do_cuStreamEndCapture(CUstream given, CUgraph *ret_graph)
 	return bad ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
 }
 
+/* Its stream is destroyed meanwhile. */
+void fake_capture_abandon(CUstream s)
+{
+	CUgraph graph = s->graph;
+	CUstream other;
+	if (s->capture == CU_STREAM_CAPTURE_STATUS_NONE || s->capture_id == 0)
+		return;
+	for (other = s->ctx->streams; other != NULL; other = other->next)
+		if (other->graph == graph && other->capture != CU_STREAM_CAPTURE_STATUS_NONE) {
+			other->capture = CU_STREAM_CAPTURE_STATUS_NONE;
+			other->graph = NULL;
+			other->capture_id = 0;
+		}
+	captures--;
+	free_graph(graph);
+}
+
 CUresult fake_do_cuStreamGetCaptureInfo(CUstream given, int *status, uint64_t *id)
 {
 	CUresult rc;

@@ -337,6 +337,7 @@ static void stop(CUcontext ctx)
 	fake_drop_ctx_ops(ctx);
 	release_memory(ctx);
 	while ((stream = ctx->streams) != NULL) {
+		fake_capture_abandon(stream);
 		ctx->streams = stream->next;
 		fake_object_free(stream, sizeof(*stream));
 	}

@@ -298,6 +298,7 @@ bool fake_recording(CUgraph graph);
 CUresult fake_capture_op(CUstream stream, const struct fake_op *op, uint64_t ns);
 CUresult fake_capture_alloc(CUstream stream, CUdeviceptr *pointer, size_t bytes);
 CUresult fake_capture_free(CUstream stream, CUdeviceptr pointer);
+void fake_capture_abandon(CUstream stream);
 
 /* --- ipc.c ------------------------------------------------------------------------------------ */
 

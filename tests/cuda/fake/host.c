@@ -79,13 +79,16 @@ CUresult fake_do_cuMemAllocHost_v2(void **pointer, size_t bytes)
 CUresult fake_do_cuMemFreeHost(void *pointer)
 {
 	struct fake_range *range = fake_find((uintptr_t)pointer);
+	CUcontext ctx;
 	CUresult rc;
 	if (range == NULL || range->type != FAKE_HOST || range->start != (uintptr_t)pointer)
 		return CUDA_ERROR_INVALID_VALUE;
 	rc = fake_unsafe();
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	fake_wait_until(fake_ctx_tail(range->ctx));
+	/* Every device reaches it. */
+	for (ctx = fake.contexts; ctx != NULL; ctx = ctx->next)
+		fake_wait_until(fake_ctx_tail(ctx));
 	fake_host_release(range);
 	return CUDA_SUCCESS;
 }

@@ -215,6 +215,7 @@ CUresult fake_do_cuStreamDestroy_v2(CUstream s)
 	CUstream *at;
 	if (!fake_is(s, FAKE_STREAM))
 		return CUDA_ERROR_INVALID_HANDLE;
+	fake_capture_abandon(s);
 	if (s->tail > s->ctx->legacy.tail && s->tail > fake.now)
 		s->ctx->legacy.tail = s->tail;
 	for (at = &s->ctx->streams; *at != NULL && *at != s; at = &(*at)->next)
