@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/heap/trim.h"
 
-#include "shim/heap/account.h"
 #include "shim/heap/extent.h"
+#include "shim/heap/meta.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/span.h"
 #include "shim/os/mem.h"
@@ -10,7 +10,10 @@
 /* A partly used span is opened up for this many free bytes or more. */
 #define PAGES_WORTH_BYTES ((size_t)8 << 10)
 
-/* Slots that are on no list because their pages were given back. */
+/*
+ * Slots that are on no list because their pages were given back. Not among the side entries: those may
+ * be a ledger's, which a forked child does not keep.
+ */
 struct tm_parked {
 	uint32_t count;
 	uint32_t words;
@@ -31,7 +34,7 @@ void tm_trim_forget(struct tm_heap *h, struct tm_granule *head)
 {
 	if (head->parked == NULL)
 		return;
-	tm_account_side_give(head->parked, parked_bytes(head));
+	tm_meta_free(head->parked, parked_bytes(head), sizeof(uint64_t));
 	head->parked = NULL;
 	h->parked_spans--;
 }
@@ -62,7 +65,7 @@ bool tm_trim_unpark(struct tm_heap *h, unsigned klass)
 				h->list[klass] = slot;
 			}
 		}
-		tm_account_side_give(parked, parked_bytes(g));
+		tm_meta_free(parked, parked_bytes(g), sizeof(uint64_t));
 		if (h->list[klass] != NULL)
 			return true;
 	}
@@ -166,11 +169,10 @@ static bool open_spans(struct tm_heap *h)
 		    g->mark * 2u < g->carved)
 			continue;
 		if (g->parked == NULL) {
-			struct tm_parked *parked = tm_account_side_take(parked_bytes(g));
+			struct tm_parked *parked = tm_meta_alloc(parked_bytes(g), sizeof(uint64_t));
 
 			if (parked == NULL)
 				break;
-			__builtin_memset(parked, 0, parked_bytes(g));
 			parked->words = (uint32_t)((g->nslots + 63u) / 64);
 			g->parked = parked;
 			h->parked_spans++;
