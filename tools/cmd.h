@@ -43,4 +43,8 @@ void tm_say(const char *format, ...) TM_PRINTF(1, 2);
 /* The same; returns TM_EXIT_USAGE. */
 int tm_say_usage(const char *format, ...) TM_PRINTF(1, 2);
 
+/* The same of a word that the verb does not take, and of an option that lacks its value. */
+int tm_say_unknown(const char *verb, const char *word);
+int tm_say_no_value(const char *verb, const char *option);
+
 #endif

@@ -39,8 +39,8 @@ int tm_cmd_ack(int argc, char **argv)
 		else if (strncmp(argv[i], "--cap=", 6) == 0)
 			cap = argv[i] + 6;
 		else if (argv[i][0] == '-' || site)
-			return tm_say_usage("ack: '%s' is not understood, use ack SITE --cap SIZE",
-					    argv[i]);
+			return strcmp(argv[i], "--cap") == 0 ? tm_say_no_value("ack", argv[i])
+							     : tm_say_unknown("ack", argv[i]);
 		else
 			site = argv[i];
 	}

@@ -111,7 +111,7 @@ int tm_cmd_config(int argc, char **argv)
 		return TM_EXIT_CLEAN;
 	}
 	if (argc > 1)
-		return tm_say_usage("config: unknown argument '%s', use --man or none", argv[1]);
+		return tm_say_unknown("config", argv[strcmp(argv[1], "--man") == 0 ? 2 : 1]);
 	input.store_bytes = tm_tunables_store_bytes(environ);
 	input.store = malloc(input.store_bytes + 1);
 	if (input.store == NULL) {

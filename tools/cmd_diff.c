@@ -11,33 +11,20 @@
 #include "tools/export_file.h"
 #include "tools/select.h"
 
-static const char *signed_bytes(char buf[24], int64_t bytes)
-{
-	char text[24];
-
-	tm_text_bytes(text, (uint64_t)(bytes < 0 ? -bytes : bytes));
-	snprintf(buf, 24, "%c%.22s", bytes < 0 ? '-' : '+', text);
-	return buf;
-}
-
 void tm_text_diff(struct tm_text *t, const struct tm_document *doc,
 		  const struct tm_text_options *options)
 {
-	int64_t all = 0, up = 0, rss = 0;
-	char text[24], more[24];
+	int64_t up = 0;
 	size_t shown = 0;
 
 	for (size_t i = 0; i < doc->sites.count; i++) {
 		const struct tm_doc_site *s = &doc->sites.at[i];
 		int64_t d = (int64_t)(s->live_bytes - s->base_live_bytes);
 
-		all += d;
 		up += d > 0 ? d : 0;
 	}
-	if (doc->balance.rss_bytes != TM_DOC_UNKNOWN && doc->diff.base.rss_bytes != TM_DOC_UNKNOWN)
-		rss = (int64_t)(doc->balance.rss_bytes - doc->diff.base.rss_bytes);
-	tm_text_line(t, TM_TEXT_PLAIN, "VERDICT  live %s, resident %s", signed_bytes(text, all),
-		     signed_bytes(more, rss));
+	tm_text_line(t, TM_TEXT_PLAIN, "VERDICT  %s",
+		     doc->verdict.text ? doc->verdict.text : "none");
 	tm_text_line(t, TM_TEXT_PLAIN, "tiermalloc diff  %s against %s",
 		     doc->diff.b ? doc->diff.b : "?", doc->diff.a ? doc->diff.a : "?");
 	tm_text_line(t, TM_TEXT_DIM, "%14s %12s %14s %12s  %-8s %s", "live bytes", "objects",
@@ -62,6 +49,7 @@ void tm_text_diff(struct tm_text *t, const struct tm_document *doc,
 
 struct pair {
 	const char *a, *b;
+	const char *html;
 	bool json;
 	struct tm_text_options text;
 };
@@ -74,13 +62,16 @@ static int parse(struct pair *p, int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--json") == 0) {
 			p->json = true;
+		} else if (strcmp(argv[i], "--html") == 0 && i + 1 < argc) {
+			p->html = argv[++i];
 		} else if (strcmp(argv[i], "--top") == 0 && i + 1 < argc) {
 			p->text.top = strtoul(argv[++i], &end, 10);
 			if (*argv[i] < '0' || *argv[i] > '9' || *end)
 				return tm_say_usage("'--top %s' is no number", argv[i]);
+		} else if (strcmp(argv[i], "--html") == 0 || strcmp(argv[i], "--top") == 0) {
+			return tm_say_no_value("diff", argv[i]);
 		} else if (argv[i][0] == '-' && argv[i][1]) {
-			return tm_say_usage("diff: unknown option '%s', see tiermalloc(1)",
-					    argv[i]);
+			return tm_say_unknown("diff", argv[i]);
 		} else if (p->a == NULL) {
 			p->a = argv[i];
 		} else if (p->b == NULL) {
@@ -119,8 +110,12 @@ int tm_cmd_diff(int argc, char **argv)
 		status = load(&b, p.b);
 	if (status == 0) {
 		tm_combine_diff(&b, &a);
+		const struct tm_export_options usual = {.top_sites = 0};
+
 		tm_text_init(&t, stdout);
-		if (!p.json)
+		if (p.html)
+			status = tm_export_to(&b, "html", &usual, p.html);
+		else if (!p.json)
 			tm_text_diff(&t, &b, &p.text);
 		else if (!tm_document_write_json(&b, stdout))
 			status = TM_EXIT_TROUBLE;
@@ -143,8 +138,8 @@ int tm_cmd_merge(int argc, char **argv)
 		if (strcmp(argv[i], "-o") == 0 && i + 1 < argc) {
 			to = argv[++i];
 		} else if (argv[i][0] == '-' && argv[i][1]) {
-			status = tm_say_usage("merge: unknown option '%s', see tiermalloc(1)",
-					      argv[i]);
+			status = strcmp(argv[i], "-o") == 0 ? tm_say_no_value("merge", argv[i])
+							    : tm_say_unknown("merge", argv[i]);
 		} else if (count++ == 0) {
 			status = load(&sum, argv[i]);
 		} else {

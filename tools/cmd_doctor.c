@@ -141,11 +141,10 @@ int tm_cmd_doctor(int argc, char **argv)
 	struct tm_doctor doctor = {.problems = 0};
 	int status = 0;
 
+	if (argc >= 2 && argv[1][0] == '-')
+		return tm_say_unknown("doctor", argv[1]);
 	if (argc > 2)
 		return tm_say_usage("doctor: one command or process at a time");
-	if (argc == 2 && argv[1][0] == '-')
-		return tm_say_usage("doctor: unknown option '%s', give a command or a process id",
-				    argv[1]);
 	check_library(&doctor);
 	if (argc == 2 && is_pid(argv[1])) {
 		status = tm_doctor_process(&doctor, atoi(argv[1]));

@@ -43,7 +43,7 @@ static int take_valued(struct arguments *a, const char *name, const char *value)
 	if (!known)
 		return -1;
 	if (value == NULL)
-		return tm_say_usage("'%s' needs a value", name);
+		return tm_say_no_value("export", name);
 	if (strcmp(name, "--view") == 0)
 		return take_view(a, value);
 	if (strcmp(name, "--top-sites") == 0)
@@ -62,7 +62,7 @@ static int take_plain(struct arguments *a, const char *word)
 	else if (strcmp(word, "--uncompressed") == 0)
 		a->options.uncompressed = true;
 	else if (word[0] == '-' && word[1] != '\0')
-		return tm_say_usage("export knows no option '%s'", word);
+		return tm_say_unknown("export", word);
 	else if (a->from)
 		return tm_say_usage("more than one ledger: '%s'", word);
 	else
@@ -82,8 +82,8 @@ static int take_all(struct arguments *a, int argc, char **argv)
 			*equals = '\0';
 		status = take_valued(a, argv[i], value);
 		if (status == -1)
-			status = equals ? tm_say_usage("export knows no option '%s='", argv[i])
-					: take_plain(a, argv[i]);
+			status =
+				equals ? tm_say_unknown("export", argv[i]) : take_plain(a, argv[i]);
 		else if (!equals)
 			i++;
 		if (status != TM_EXIT_CLEAN)

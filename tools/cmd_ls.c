@@ -117,7 +117,7 @@ int tm_cmd_ls(int argc, char **argv)
 	struct tm_text t;
 
 	if (argc > 2 || (argc == 2 && argv[1][0] == '-'))
-		return tm_say_usage("ls takes a folder at most, see tiermalloc(1)");
+		return tm_say_unknown("ls", argv[argv[1][0] == '-' ? 1 : 2]);
 	if (argc == 2)
 		snprintf(folder, sizeof(folder), "%s", argv[1]);
 	else
@@ -166,13 +166,16 @@ static int parse_gc(struct limits *l, int argc, char **argv)
 		if (strcmp(argv[i], "--dry-run") == 0) {
 			l->dry_run = true;
 		} else if (age || size) {
-			const char *option = argv[i], *value = i + 1 < argc ? argv[++i] : "";
+			const char *option = argv[i], *value = argv[++i];
+
+			if (value == NULL)
+				return tm_say_no_value("gc", option);
 
 			if ((age ? tm_parse_time(tm_str_of(value), &l->age_ms)
 				 : tm_parse_size(tm_str_of(value), &l->bytes)) != 0)
 				return tm_say_usage("gc: bad value '%s' of %s", value, option);
 		} else if (argv[i][0] == '-') {
-			return tm_say_usage("gc: unknown option '%s', see tiermalloc(1)", argv[i]);
+			return tm_say_unknown("gc", argv[i]);
 		} else {
 			snprintf(l->folder, sizeof(l->folder), "%s", argv[i]);
 		}

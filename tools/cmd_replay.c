@@ -163,8 +163,10 @@ int tm_cmd_replay(int argc, char **argv)
 			rules = argv[++i];
 		} else if (strcmp(argv[i], "--steps") == 0) {
 			steps = true;
+		} else if (strcmp(argv[i], "--top") == 0 || strcmp(argv[i], "--rules") == 0) {
+			return tm_say_no_value("replay", argv[i]);
 		} else if (argv[i][0] == '-' || file) {
-			return tm_say_usage("replay does not take '%s'", argv[i]);
+			return tm_say_unknown("replay", argv[i]);
 		} else {
 			file = argv[i];
 		}

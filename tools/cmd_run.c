@@ -122,13 +122,13 @@ static int take_option(struct options *options, char **argv, int argc, int *i)
 	}
 	snprintf(name, sizeof(name), "%.*s", (int)len, argv[*i]);
 	if (!has_value(name))
-		return tm_say_usage("run: unknown option '%s', see tiermalloc(1)", argv[*i]);
+		return tm_say_unknown("run", argv[*i]);
 	if (argv[*i][len] == '=')
 		value = argv[*i] + len + 1;
 	else if (*i + 1 < argc)
 		value = argv[++*i];
 	if (value == NULL || *value == '\0')
-		return tm_say_usage("run: the option '%s' needs a value", name);
+		return tm_say_no_value("run", name);
 	return take_value(options, name, value);
 }
 

@@ -264,7 +264,7 @@ static int take(struct server *s, const char **ret_where, int argc, char **argv)
 		if (strcmp(argv[i], "--listen") == 0 || strcmp(argv[i], "--dir") == 0 ||
 		    strcmp(argv[i], "--top-sites") == 0) {
 			if (i + 1 == argc)
-				return tm_say_usage("'%s' needs a value", argv[i]);
+				return tm_say_no_value("serve", argv[i]);
 			const char *value = argv[++i];
 			char *end;
 
@@ -278,7 +278,7 @@ static int take(struct server *s, const char **ret_where, int argc, char **argv)
 					return tm_say_usage("'--top-sites %s' is no number", value);
 			}
 		} else {
-			return tm_say_usage("serve knows no '%s'", argv[i]);
+			return tm_say_unknown("serve", argv[i]);
 		}
 	}
 	return TM_EXIT_CLEAN;

@@ -55,9 +55,10 @@ static int parse(struct view *v, int argc, char **argv)
 			v->target = argv[i];
 			continue;
 		} else {
-			return tm_say_usage("top: '%s' is not understood, see tiermalloc(1)",
-					    argv[i]);
+			return tm_say_unknown("top", argv[i]);
 		}
+		if (i + 1 == argc)
+			return tm_say_no_value("top", argv[i]);
 		i++;
 	}
 	if (v->target == NULL) {

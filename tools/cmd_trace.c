@@ -98,6 +98,9 @@ int tm_cmd_trace(int argc, char **argv)
 	}
 	if (i < argc && strcmp(argv[i], "--") == 0)
 		i++;
+	else if (i < argc && argv[i][0] == '-')
+		return strcmp(argv[i], "-o") == 0 ? tm_say_no_value("trace", argv[i])
+						  : tm_say_unknown("trace", argv[i]);
 	if (out == NULL || i >= argc)
 		return tm_say_usage("trace needs '-o FILE' and a command");
 	return record(argv + i, out);

@@ -248,10 +248,10 @@ int tm_cmd_tune(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "-o") == 0) {
 			if (++i == argc)
-				return tm_say_usage("tune: '-o' needs a file, or -");
+				return tm_say_no_value("tune", "-o");
 			path = argv[i];
 		} else if (argv[i][0] == '-') {
-			return tm_say_usage("tune does not take '%s'", argv[i]);
+			return tm_say_unknown("tune", argv[i]);
 		} else {
 			ledgers++;
 		}

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/fmt.h"
+
 /* --- sites by id ------------------------------------------------------------------------------ */
 
 struct index {
@@ -145,6 +147,32 @@ static int by_growth(const void *a, const void *b)
 	return strcmp(((const struct tm_doc_site *)a)->id, ((const struct tm_doc_site *)b)->id);
 }
 
+static const char *signed_bytes(char buf[24], uint64_t now, uint64_t then)
+{
+	buf[0] = now < then ? '-' : '+';
+	tm_fmt_bytes(buf + 1, 23, now < then ? then - now : now - then);
+	return buf;
+}
+
+/* In the place of B's own: what became more. */
+static void compare(struct tm_document *doc)
+{
+	struct tm_doc_verdict *v = &doc->verdict;
+	uint64_t now = 0, then = 0;
+	char live[24], resident[24];
+	bool known = doc->balance.rss_bytes != TM_DOC_UNKNOWN &&
+		     doc->diff.base.rss_bytes != TM_DOC_UNKNOWN;
+
+	for (size_t i = 0; i < doc->sites.count; i++) {
+		now += doc->sites.at[i].live_bytes;
+		then += doc->sites.at[i].base_live_bytes;
+	}
+	v->text = tm_document_format(
+		doc, "live %s, resident %s", signed_bytes(live, now, then),
+		known ? signed_bytes(resident, doc->balance.rss_bytes, doc->diff.base.rss_bytes)
+		      : "not known of both");
+}
+
 void tm_combine_diff(struct tm_document *doc, const struct tm_document *a)
 {
 	struct index before = index_of(doc, a), after;
@@ -171,6 +199,7 @@ void tm_combine_diff(struct tm_document *doc, const struct tm_document *a)
 	doc->diff.a_unix_ns = a->capture.t1_unix_ns;
 	doc->diff.b_unix_ns = doc->capture.t1_unix_ns;
 	doc->diff.base = a->balance;
+	compare(doc);
 }
 
 /* --- merge ------------------------------------------------------------------------------------ */

@@ -74,6 +74,17 @@ int tm_say_usage(const char *format, ...)
 	return TM_EXIT_USAGE;
 }
 
+int tm_say_unknown(const char *verb, const char *word)
+{
+	return tm_say_usage("%s: %s '%s', see tiermalloc(1)", verb,
+			    word[0] == '-' ? "unknown option" : "unexpected argument", word);
+}
+
+int tm_say_no_value(const char *verb, const char *option)
+{
+	return tm_say_usage("%s: the option '%s' needs a value", verb, option);
+}
+
 _Noreturn void tm_assert_failed(const char *expression, const char *file, int line)
 {
 	tm_say("internal error: '%s' does not hold at %s:%d, please report this", expression, file,

@@ -108,7 +108,7 @@ int tm_select_option(struct tm_select *s, const char *verb, int argc, char **arg
 	else if (*i + 1 < argc)
 		value = argv[++*i];
 	if (value == NULL || *value == '\0')
-		return tm_say_usage("%s: the option '%s' needs a value", verb, name);
+		return tm_say_no_value(verb, name);
 	return take_valued(s, name, value);
 }
 
@@ -125,8 +125,7 @@ int tm_select_parse(struct tm_select *s, int argc, char **argv)
 			int status = tm_select_option(s, argv[0], argc, argv, &i);
 
 			if (status < 0)
-				return tm_say_usage("%s: unknown option '%s', see tiermalloc(1)",
-						    argv[0], argv[i]);
+				return tm_say_unknown(argv[0], argv[i]);
 			if (status)
 				return status;
 		} else if (s->target) {

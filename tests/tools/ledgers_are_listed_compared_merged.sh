@@ -19,6 +19,8 @@ a=${ledgers[0]} b=${ledgers[1]}
 	grep -Eq '^ *[+]18000 +[+]180 +[+]180 .* keep_plain  leaks_subject.cpp:' out || bad diff
 "$tool" report --json "$a" >a.json && "$tool" diff --json a.json "$b" >d.json 2>err &&
 	python3 -c 'import json; d = json.load(open("d.json")); assert d["kind"] == "diff" and d["sites"][0]["base_live_objs"] == 20 and d["sites"][0]["live_objs"] == 200' || bad "diff of a report"
+"$tool" diff --html d.html "$a" "$b" 2>err && grep -q 'Content-Security-Policy' d.html && [ ! -s err ] || bad "diff as a page"
+"$tool" diff "$a" "$b" --html 2>err; [ $? = 2 ] && [ "$(cat err)" = "tiermalloc: diff: the option '--html' needs a value" ] || bad "a page without a name"
 "$tool" merge "$a" "$b" -o m.json 2>err && "$tool" report --from-json m.json >out 2>err &&
 	grep -Eq '^ *22000 +220 +220 +0 .* keep_plain ' out || bad merge
 "$tool" leaks "$b" >out 2>err
