@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "shim/base/bits.h"
+#include "shim/heap/extent.h"
 #include "shim/heap/huge.h"
 #include "shim/heap/numa.h"
 #include "shim/heap/meta.h"
@@ -20,6 +21,9 @@
 #define CHUNK_UNITS_MIN 32u
 #define CHUNK_UNITS_MAX 512u
 
+/* The process has so much: then ranges get huge pages. */
+#define HUGE_FROM_BYTES ((size_t)32 << 20)
+
 #define CLASSES 20     /* of ranges by the power of two of their units: up to the whole zone */
 #define CACHE_LOOKS 32 /* freed ranges looked at for one that has memory */
 
@@ -32,6 +36,7 @@ struct tm_range {
 	uint32_t used;   /* [lock] of them the block's; 0: free */
 	uint32_t tick;   /* [lock] of the last change */
 	uint32_t image;  /* [lock] grow.image when it came onto its list */
+	bool advised;    /* [lock] huge pages were asked for, for all that is mapped */
 };
 
 struct range_list {
@@ -197,6 +202,35 @@ static void set_used(struct tm_range *r, uint32_t units)
 	r->tick = grow.tick;
 }
 
+/*
+ * In a small process the unit in which a block ends is worth more than its faults: a string that grows
+ * to 4 MiB and some is no cache.
+ */
+static bool is_worth_huge_pages(void)
+{
+	return tm_zone.huge == TM_THP_EAGER ||
+	       tm_extent_used_bytes() + (grow.mapped_units << TM_UNIT_SHIFT) >= HUGE_FROM_BYTES;
+}
+
+/* All of the range, of which units are about to count as mapped, so that it stays one mapping. */
+static void advise(struct tm_range *r, uint32_t units)
+{
+	enum tm_huge_step step = tm_huge_allowed();
+	uint32_t from = r->mapped;
+
+	if (step == TM_HUGE_ON_THP && !r->advised) {
+		/* but not over what the program advised itself */
+		if (!tm_zone_is_tainted(r->unit * TM_UNIT_PAGES, (size_t)units * TM_UNIT_PAGES))
+			from = 0;
+		if (is_worth_huge_pages())
+			r->advised =
+				tm_zone.os->hugepage(range_addr(r, from),
+						     (size_t)(units - from) << TM_UNIT_SHIFT) == 0;
+		step = r->advised ? TM_HUGE_ON_THP : TM_HUGE_SPARSE;
+	}
+	tm_huge_stand(r->unit + from, units - from, step);
+}
+
 /* Map units more, huge pages if there are any. What is mapped already grows, and stays one mapping. */
 static int map_to(struct tm_range *r, uint32_t units)
 {
@@ -216,11 +250,11 @@ static int map_to(struct tm_range *r, uint32_t units)
 			tm_numa_fresh(TM_PART_GROW, tm_zone_page(addr), bytes >> TM_PAGE_SHIFT);
 		if (!err && tm_zone.huge == TM_THP_DECLINE)
 			(void)tm_zone.os->nohugepage(addr, bytes);
-		else if (!err && tm_zone.huge != TM_THP_NEVER)
-			(void)tm_zone.os->hugepage(addr, bytes);
+		if (!err)
+			r->advised = false;
 	}
 	if (!err) {
-		tm_huge_stand(r->unit + r->mapped, units - r->mapped, tm_huge_allowed());
+		advise(r, units);
 		set_mapped(r, units);
 	}
 	return err;
@@ -335,6 +369,8 @@ static struct tm_range *move(struct tm_range *old, size_t units)
 		return NULL;
 	}
 	move_units(old, r, old->used);
+	/* mappings move with their advice */
+	r->advised = r->advised && old->advised;
 	list_remove(&grow.live, old);
 	(void)unmap_from(old, 0);
 	put_free(old);
