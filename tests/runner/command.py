@@ -118,6 +118,9 @@ def files():
     with open("second.gguf", "wb") as f:
         f.write(model[:4] + b"\2" + model[5:])
     check("files of version 2", run(one).stdout == run(["-m", "second.gguf", *one[2:]]).stdout != "")
+    os.chmod("state", 0o600)
+    check("who may read a state stays", run([*one, "--save", "state"]).returncode == 0 and
+          os.stat("state").st_mode & 0o777 == 0o600, oct(os.stat("state").st_mode))
     # What is no plain file is written to, not replaced.
     os.mkfifo("pipe")
     reader = subprocess.Popen(["wc", "-c", "pipe"], stdout=subprocess.PIPE, text=True)

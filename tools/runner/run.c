@@ -234,10 +234,12 @@ static int save(struct run *run)
 {
 	const char *path = run->options.save;
 	struct yi_error why = {0};
-	struct stat st;
+	struct stat st = {0};
 	char next[4096];
-	/* What is no plain file, as a pipe, is written to where it is. */
-	const bool beside = lstat(path, &st) ? errno == ENOENT : S_ISREG(st.st_mode);
+	/* What is no plain file, as a pipe, is written to where it is; and what may not be written
+	 * is not replaced either. */
+	const bool fresh = lstat(path, &st) && errno == ENOENT;
+	const bool beside = fresh || (S_ISREG(st.st_mode) && access(path, W_OK) == 0);
 	const char *to = beside ? next : path;
 	int fd, error;
 
@@ -249,6 +251,8 @@ static int save(struct run *run)
 	fd = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return cannot_write(run, path);
+	if (beside && !fresh)
+		fchmod(fd, st.st_mode & 07777);
 	error = yi_kv_save(run->kv, run->ids.ids, (uint32_t)run->ids.count, fd, &why);
 	if (error)
 		error = about(run, path, &why);
