@@ -292,11 +292,11 @@ static void add_growing(struct tm_analysis *a, size_t site, double q)
 			    100 - 100 * fmin(1, (double)s->live_objects / (double)s->objects)));
 	if (!isnan(leak->per_session))
 		say(a, leak,
-		    tm_document_format(a->doc, "%.3g objects a session (rank correlation %.2f)",
+		    tm_document_format(a->doc, "left by a session: %.3g (rank correlation %.2f)",
 				       leak->per_session, leak->corr.requests));
 	if (!isnan(leak->per_request))
 		say(a, leak,
-		    tm_document_format(a->doc, "%.3g a step (%.2f)", leak->per_request,
+		    tm_document_format(a->doc, "by a step: %.3g (%.2f)", leak->per_request,
 				       leak->corr.tokens));
 	a->doc->sites.at[site].growth_bytes_per_h = leak->slope_bytes_per_h;
 }

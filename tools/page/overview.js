@@ -54,12 +54,14 @@ function intervalNode(leak, most) {
 
 function cohortsNode(site) {
 	const list = (site && or0(site.live_objs) > 0 ? site.cohorts : []).map(or0);
-	const most = Math.max(...list, 0);
+	/* The first holds all that are older: it would make the others flat. */
+	const most = Math.max(...list.slice(1), 0) || Math.max(...list, 0);
+	const tall = v => Math.max(1, 29 * Math.min(1, v / most));
 	if (most <= 0)
 		return null;
 	return h('div', {}, g('svg', {viewBox: `0 0 ${list.length * 4} 30`, preserveAspectRatio: 'none', height: 30, role: 'img', 'aria-label': 'objects still live, by window of birth, oldest first'},
-		list.map((v, i) => v > 0 && g('rect', {class: 'fill c-bad', x: i * 4, width: 3, y: 30 - Math.max(1, 29 * v / most), height: Math.max(1, 29 * v / most), 'fill-opacity': .75}))),
-		h('div', {class: 'where'}, 'still live, by time of birth: oldest left, newest right'));
+		list.map((v, i) => v > 0 && g('rect', {class: 'fill c-bad', x: i * 4, width: 3, y: 30 - tall(v), height: tall(v), 'fill-opacity': i ? .75 : .35}))),
+		h('div', {class: 'where'}, 'still live, by time of birth: all older ones left, newest right'));
 }
 
 function leakNode(leak, most) {
@@ -71,7 +73,7 @@ function leakNode(leak, most) {
 		: [bytes(leak.direct), h('small', {}, `${leak.class === 'exit' ? 'live after the end' : 'unreachable'}${or0(leak.indirect) ? `, and ${bytes(leak.indirect)} behind it` : ''}`)];
 	return h('article', {class: `leak${leak.acknowledged ? ' quiet' : ''}`},
 		h('header', {}, h('b', {}, leak.class === 'growing' ? 'growing' : leak.class === 'exit' ? 'left at exit' : 'unreachable'),
-			h('span', {}, leak.class === 'growing' ? 'still reachable' : ''), site && site.tier && h('span', {}, h('span', {class: `dot ${tierClass(site.tier)}`}), site.tier),
+			h('span', {}, leak.class !== 'growing' ? '' : or0(leak.scan.passes) > 1 ? 'still reachable' : 'reachable or not'), site && site.tier && h('span', {}, h('span', {class: `dot ${tierClass(site.tier)}`}), site.tier),
 			h('code', {}, leak.site), leak.acknowledged && h('span', {}, `acknowledged up to ${bytes(leak.cap_bytes)}`)),
 		h('div', {}, h('h3', {}, site ? siteName(site) : leak.site), place(own) && h('div', {class: 'where'}, place(own))),
 		h('div', {class: 'rate'}, rate),
