@@ -274,18 +274,17 @@ static bool populate_window(size_t w)
 	return true;
 }
 
-/* The record of a granule, or NULL where it cannot be had. */
-static struct tm_ledger_granule *record_of(const struct tm_granule *head)
+static bool is_populated(size_t w)
 {
-	size_t index = (size_t)(head - tm_zone.granules);
-	size_t first = index * sizeof(struct tm_ledger_granule) / WINDOW_BYTES;
-	size_t last = ((index + 1) * sizeof(struct tm_ledger_granule) - 1) / WINDOW_BYTES;
+	return (__atomic_load_n(&ledger.window[w / 64], __ATOMIC_ACQUIRE) >> (w % 64) & 1) != 0;
+}
+
+static TM_NOINLINE struct tm_ledger_granule *new_record_of(size_t index, size_t first, size_t last)
+{
 	bool ok = true;
 
-	if (ledger.header == NULL)
-		return NULL;
 	for (size_t w = first; ok && w <= last; w++) {
-		if (__atomic_load_n(&ledger.window[w / 64], __ATOMIC_ACQUIRE) >> (w % 64) & 1)
+		if (is_populated(w))
 			continue;
 		tm_lock_acquire(&ledger.lock);
 		ok = populate_window(w);
@@ -299,6 +298,22 @@ static struct tm_ledger_granule *record_of(const struct tm_granule *head)
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
 	return (struct tm_ledger_granule *)ledger.records.at + index;
+}
+
+/* The record of a granule, or NULL where it cannot be had. */
+static struct tm_ledger_granule *record_of(const struct tm_granule *head)
+{
+	size_t index = (size_t)(head - tm_zone.granules);
+	size_t at = index * sizeof(struct tm_ledger_granule);
+	size_t first = at / WINDOW_BYTES;
+	size_t last = (at + sizeof(struct tm_ledger_granule) - 1) / WINDOW_BYTES;
+
+	if (ledger.header == NULL)
+		return NULL;
+	if (TM_LIKELY(index < __atomic_load_n(&ledger.header->granules, __ATOMIC_RELAXED) &&
+		      is_populated(first) && (last == first || is_populated(last))))
+		return (struct tm_ledger_granule *)(ledger.records.at + at);
+	return new_record_of(index, first, last);
 }
 
 /* Slots are the session tier's unless their span says otherwise. */
