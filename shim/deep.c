@@ -39,6 +39,31 @@ static uint64_t *block_window[BLOCK_WINDOWS];
 static uint32_t generation;        /* of the process image that has this ledger */
 static uint16_t lives_slot[SLOTS]; /* [atomic] number + 1 of a site's record, by its hash */
 
+/*
+ * A signal handler that interrupted an allocation, or one of these functions, takes no lock: what needs
+ * one then is lost, and counted.
+ */
+static TM_TLS bool inside;
+
+static bool may_lock(void)
+{
+	return !inside && (tm_heap_word & TM_HEAP_BUSY) == 0;
+}
+
+static void enter(void)
+{
+	inside = true;
+	TM_SIGNAL_FENCE();
+	tm_lock_acquire(&lock);
+}
+
+static void leave(void)
+{
+	tm_lock_release(&lock);
+	TM_SIGNAL_FENCE();
+	inside = false;
+}
+
 bool tm_deep_is_wanted(void)
 {
 	return tm_root.options.ledger == TM_LEDGER_DEEP;
@@ -76,13 +101,15 @@ static uint64_t *window_of(uint64_t **table, size_t index, uint64_t area, size_t
 	uint64_t *w = __atomic_load_n(&table[index], __ATOMIC_ACQUIRE);
 
 	if (TM_UNLIKELY(w == NULL)) {
-		tm_lock_acquire(&lock);
+		if (!may_lock())
+			return NULL;
+		enter();
 		w = table[index];
 		if (w == NULL) {
 			w = map_window(area + index * stride, stride);
 			__atomic_store_n(&table[index], w, __ATOMIC_RELEASE);
 		}
-		tm_lock_release(&lock);
+		leave();
 	}
 	return w == NO_WINDOW ? NULL : w;
 }
@@ -171,12 +198,26 @@ static unsigned tier_of(const struct tm_granule *head)
 	return head->tier != 0 ? head->tier : TM_TIER_SESSION;
 }
 
+/* Which takes a lock for a new size. */
+static void add_size(size_t size, const void *p)
+{
+	if (!may_lock()) {
+		__atomic_fetch_add(&tm_ledger_header()->sizes_lost, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	inside = true;
+	TM_SIGNAL_FENCE();
+	tm_sizes_add(size, tier_of(tm_span_head(tm_zone_granule(p))));
+	TM_SIGNAL_FENCE();
+	inside = false;
+}
+
 void tm_deep_born(const void *p)
 {
 	struct tm_deep_life life = tm_deep_look(p);
 
 	if (life.size != 0)
-		tm_sizes_add(life.size, tier_of(tm_span_head(tm_zone_granule(p))));
+		add_size(life.size, p);
 	if (life.birth != NULL)
 		__atomic_store_n(life.birth, tm_clock_ns(), __ATOMIC_RELAXED);
 	else if (tm_ledger_is_on())
@@ -215,7 +256,9 @@ static struct tm_ledger_lives *make(uint64_t key)
 	struct tm_ledger_lives *l;
 	size_t at;
 
-	tm_lock_acquire(&lock);
+	if (!may_lock())
+		return NULL;
+	enter();
 	l = find(key, &at);
 	if (l == NULL && header->lives < TM_LEDGER_LIVES &&
 	    (l = record_at(header->lives)) != NULL) {
@@ -224,7 +267,7 @@ static struct tm_ledger_lives *make(uint64_t key)
 		__atomic_store_n(&header->lives, header->lives + 1, __ATOMIC_RELEASE);
 		__atomic_store_n(&lives_slot[at], (uint16_t)header->lives, __ATOMIC_RELEASE);
 	}
-	tm_lock_release(&lock);
+	leave();
 	return l;
 }
 

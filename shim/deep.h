@@ -6,7 +6,7 @@
  *
  * Births lie beside the entries' order (base/ledger_format.h), in windows that are mapped when their
  * first object comes, by the ledger's name: no descriptor is kept. What cannot be kept is counted.
- * Called by the wrappers of trace.c. Any thread; an object's birth belongs to whoever holds the object.
+ * Called by the wrappers of trace.c, in signal handlers too. Any thread; an object's birth belongs to whoever holds the object.
  */
 #ifndef TM_DEEP_H
 #define TM_DEEP_H
