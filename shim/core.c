@@ -210,16 +210,20 @@ static void sum_tiers(struct tm_snapshot *s)
 
 		t->peak_bytes = atomic_load_explicit(&tm_tiers[i].peak_bytes, memory_order_relaxed);
 		t->refused = atomic_load_explicit(&tm_tiers[i].refused, memory_order_relaxed);
+		t->peak_bytes = tm_bits_max(t->peak_bytes, t->live_bytes);
 		all->live_bytes += t->live_bytes;
 		all->slot_bytes += t->slot_bytes;
 		all->cached_bytes += t->cached_bytes;
 		all->mapped_bytes += t->mapped_bytes;
 		all->blocks += t->blocks;
-		all->peak_bytes += t->peak_bytes;
 		all->refused += t->refused;
 		for (unsigned k = 0; k < TM_HUGE_STEPS; k++)
 			all->stand_bytes[k] += t->stand_bytes[k];
 	}
+	s->tier[TM_TIER_ALL].peak_bytes = tm_bits_max(
+		atomic_load_explicit(&tm_tiers[TM_TIER_ALL].peak_bytes, memory_order_relaxed),
+		s->tier[TM_TIER_ALL].live_bytes);
+	s->peak_live_bytes = s->tier[TM_TIER_ALL].peak_bytes;
 }
 
 /* Walks the page map, not the heaps' lists, which belong to running threads. */

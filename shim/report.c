@@ -115,7 +115,8 @@ static void add_kernel_view(struct tm_fmt_out *out, const struct tm_snapshot *s)
 	struct tm_proc_status status = {0};
 	char share[16];
 	if (s->peak_live_bytes != 0)
-		add_line(out, "peak live", s->peak_live_bytes, "largest live at any time");
+		add_line(out, "peak live", s->peak_live_bytes,
+			 "largest at any time, slots by their spans");
 	if (tm_maps_resident(s->zone_start, s->zone_end, &ours) == 0) {
 		uint64_t promille =
 			ours.resident_bytes == 0 ? 0 : ours.huge_bytes * 1000 / ours.resident_bytes;

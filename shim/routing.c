@@ -293,6 +293,13 @@ static void read_rules(const char *value)
 		return;
 	}
 	tm_rules_parse(&routing.rules, &text, tell, NULL);
+	for (uint32_t i = 0; i < atomic_load(&routing.rules.count); i++) {
+		const struct tm_rule *rule = &routing.rules.rule[i];
+
+		if (rule->actions.guard > TM_RULE_GUARD_OFF)
+			tm_msg(TM_MSG_WARN, "%s:%u: guard has no effect, use TIERMALLOC_GUARD",
+			       text.file, rule->line);
+	}
 }
 
 /* What an earlier run learned, as tune wrote it: rules that give way to all others. */

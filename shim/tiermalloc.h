@@ -71,7 +71,7 @@ struct tiermalloc_stats {
 	uint64_t slot_bytes[4];   /* the same, as the blocks occupy it */
 	uint64_t cached_bytes[4]; /* free and kept for reuse */
 	uint64_t resident_bytes;  /* of all blocks' memory, in RAM */
-	uint64_t peak_bytes;      /* largest total of live_bytes */
+	uint64_t peak_bytes;      /* largest total at any time; small blocks count by their spans */
 	uint64_t sessions;        /* begun and not ended */
 };
 

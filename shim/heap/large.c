@@ -206,8 +206,11 @@ static void *copy_to_large(void *p, struct tm_granule *g, size_t bytes)
 
 static void count_resize(enum tm_tier tier, size_t old_bytes, size_t bytes)
 {
-	tm_tier_add_block(tier, bytes);
-	tm_tier_sub_block(tier, old_bytes);
+	/* never both at once: that would be a peak that nobody saw */
+	if (bytes > old_bytes)
+		tm_tier_add_block(tier, bytes - old_bytes);
+	else
+		tm_tier_sub_block(tier, old_bytes - bytes);
 }
 
 static void *resize_grow(void *p, struct tm_granule *g, size_t bytes)

@@ -42,15 +42,24 @@ bool tm_tier_admits(enum tm_tier tier, size_t bytes)
 	return false;
 }
 
-static void note_peak(struct tm_tier_state *t)
+static void raise_peak(struct tm_tier_state *t, uint64_t now)
 {
-	uint64_t now = live(t);
 	uint64_t peak = atomic_load_explicit(&t->peak_bytes, memory_order_relaxed);
 
 	while (now > peak &&
 	       !atomic_compare_exchange_weak_explicit(&t->peak_bytes, &peak, now,
 						      memory_order_relaxed, memory_order_relaxed))
 		;
+}
+
+static void note_peak(struct tm_tier_state *t)
+{
+	uint64_t all = 0;
+
+	for (int i = TM_TIER_PERSISTENT; i < TM_TIER_COUNT; i++)
+		all += live(&tm_tiers[i]);
+	raise_peak(t, live(t));
+	raise_peak(&tm_tiers[TM_TIER_ALL], all);
 }
 
 void tm_tier_add_block(enum tm_tier tier, size_t bytes)

@@ -20,8 +20,8 @@ struct tm_tier_state {
 	uint64_t max_bytes;           /* [const after boot] UINT64_MAX: no ceiling */
 	_Atomic uint64_t block_bytes; /* requested, of blocks above 64 KiB */
 	_Atomic uint64_t span_bytes;  /* of spans */
-	_Atomic uint64_t peak_bytes;  /* largest sum of the two */
-	_Atomic uint64_t refused;     /* requests beyond the ceiling */
+	_Atomic uint64_t peak_bytes; /* largest sum of the two; TM_TIER_ALL: of all tiers at once */
+	_Atomic uint64_t refused;    /* requests beyond the ceiling */
 } TM_ALIGNED(TM_CACHE_LINE);
 
 extern TM_HIDDEN struct tm_tier_state tm_tiers[TM_TIER_COUNT];
