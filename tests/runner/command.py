@@ -171,7 +171,7 @@ def stopped(sig, *args, again=0):
     (status, output, errors)."""
     process = subprocess.Popen([RUN, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 20
-    while "0000000000000000" == pending(process.pid) and time.monotonic() < deadline:
+    while not caught(process.pid, sig) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(.01)
     time.sleep(.3)
     process.send_signal(sig)
@@ -182,10 +182,11 @@ def stopped(sig, *args, again=0):
     return process.returncode, out, err
 
 
-def pending(pid):
-    """The signals that the process catches: none before it can be stopped in order."""
+def caught(pid, sig):
+    """Whether the process catches the signal: not before it can be stopped in order."""
     with open(f"/proc/{pid}/status") as f:
-        return next((line.split()[1] for line in f if line.startswith("SigCgt")), "")
+        mask = next((line.split()[1] for line in f if line.startswith("SigCgt")), "0")
+    return int(mask, 16) >> (sig - 1) & 1
 
 
 def signals():
