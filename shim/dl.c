@@ -147,6 +147,22 @@ void *tm_dl_answer(void *handle, const char *name, const void *caller)
 	return found == NULL ? NULL : e->handler(name, found);
 }
 
+/* Only of a real handle: the next definition of a version is not ours to replace. */
+void *tm_dl_answer_version(void *handle, const char *name, const char *version)
+{
+	void *(*real)(void *, const char *, const char *) = NULL;
+	const struct tm_dl_entry *e;
+	uintptr_t address;
+	void *found;
+	if (name == NULL || handle == RTLD_DEFAULT || handle == RTLD_NEXT || !tm_boot() ||
+	    tm_root.server != TM_SERVER_ENGINE || (e = lookup(name)) == NULL)
+		return TM_DL_PASS;
+	address = tm_dl_find_dlvsym();
+	TM_ELF_FUNCTION(address, &real);
+	found = real == NULL ? NULL : real(handle, name, version);
+	return found == NULL ? NULL : e->handler(name, found);
+}
+
 /* --- dlopen ----------------------------------------------------------------------------------- */
 
 static struct tm_str base_name(const char *file)
@@ -200,6 +216,12 @@ uintptr_t tm_dl_find_dlsym(void)
 {
 	return tm_boot() && tm_root.next_dlsym != 0 ? tm_root.next_dlsym
 						    : tm_elf_anywhere("dlsym", NULL);
+}
+
+uintptr_t tm_dl_find_dlvsym(void)
+{
+	uintptr_t next = tm_elf_next("dlvsym");
+	return next != 0 ? next : tm_elf_anywhere("dlvsym", NULL);
 }
 
 uintptr_t tm_dl_find_dlopen(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dl: dlopen and dlsym as the program sees them.
+ * dl: dlopen, dlsym and dlvsym as the program sees them.
  *
  * Both are answered by assembly that ends in a jump to the real function, because these look at
  * their caller's address (RTLD_NEXT, $ORIGIN, RUNPATH). dlopen: RTLD_DEEPBIND is dropped as
@@ -43,9 +43,11 @@ void *tm_dl_real_dlsym(void *handle, const char *name);
 /* Asked by the assembly; not for other callers. */
 #define TM_DL_PASS ((void *)-1)
 void *tm_dl_answer(void *handle, const char *name, const void *caller);
+void *tm_dl_answer_version(void *handle, const char *name, const char *version);
 int tm_dl_open_flags(const char *file, int flags);
 /* The real functions where tm_root has none: before boot, and while libdl is not loaded. 0: none. */
 uintptr_t tm_dl_find_dlsym(void);
 uintptr_t tm_dl_find_dlopen(void);
+uintptr_t tm_dl_find_dlvsym(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dlopen and dlsym. Each ends in a jump, so that the real function sees the program's return
+ * dlopen, dlsym and dlvsym. Each ends in a jump, so that the real function sees the program's return
  * address. Offsets in tm_root are asserted in dl.c. "hint 34" is a landing pad (bti c).
  */
 #define NEXT_DLSYM 104
@@ -71,5 +71,28 @@
 	ret
 1:	jump_to	NEXT_DLSYM, tm_dl_find_dlsym
 	end	dlsym
+
+	/* void *dlvsym(void *handle, const char *name, const char *version) */
+	.globl	dlvsym
+	begin	dlvsym
+	str	x2, [sp, -16]!
+	.cfi_adjust_cfa_offset 16
+	call_keeping_args tm_dl_answer_version
+	ldr	x2, [sp], 16
+	.cfi_adjust_cfa_offset -16
+	cmn	x16, 1
+	b.eq	1f
+	mov	x0, x16
+	ret
+1:	str	x2, [sp, -16]!
+	.cfi_adjust_cfa_offset 16
+	call_keeping_args tm_dl_find_dlvsym
+	ldr	x2, [sp], 16
+	.cfi_adjust_cfa_offset -16
+	cbz	x16, 2f
+	br	x16
+2:	mov	x0, xzr
+	ret
+	end	dlvsym
 
 	.section .note.GNU-stack, "", %progbits

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dlopen and dlsym. Each ends in a jump, so that the real function sees the program's return
+ * dlopen, dlsym and dlvsym. Each ends in a jump, so that the real function sees the program's return
  * address. Offsets in tm_root are asserted in dl.c.
  */
 #if defined(__CET__)
@@ -78,6 +78,36 @@
 	ret
 1:	jump_to	NEXT_DLSYM, tm_dl_find_dlsym
 	end	dlsym
+
+	/* void *dlvsym(void *handle, const char *name, const char *version) */
+	.globl	dlvsym
+	begin	dlvsym
+	pushq	%rdx
+	.cfi_adjust_cfa_offset 8
+	pushq	%rdx
+	.cfi_adjust_cfa_offset 8
+	call_keeping_args tm_dl_answer_version
+	popq	%rdx
+	.cfi_adjust_cfa_offset -8
+	popq	%rdx
+	.cfi_adjust_cfa_offset -8
+	cmpq	$-1, %rax
+	je	1f
+	ret
+1:	pushq	%rdx
+	.cfi_adjust_cfa_offset 8
+	pushq	%rdx
+	.cfi_adjust_cfa_offset 8
+	call_keeping_args tm_dl_find_dlvsym
+	popq	%rdx
+	.cfi_adjust_cfa_offset -8
+	popq	%rdx
+	.cfi_adjust_cfa_offset -8
+	testq	%rax, %rax
+	jz	2f
+	jmp	*%rax
+2:	ret
+	end	dlvsym
 
 	.section .note.GNU-stack, "", @progbits
 #if defined(__CET__)
