@@ -66,7 +66,7 @@ static struct {
 } front = {.lock = TM_LOCK_INIT(TM_RANK_ZONE)};
 
 /* The rest of a chunk is lost with its part's holes: addresses only. */
-static void drop_chunk(int part)
+static void drop_chunk(enum tm_part part)
 {
 	front.chunk[part].start = 0;
 	front.chunk[part].at = 0;
@@ -80,7 +80,7 @@ static void front_lock(void)
 		return;
 	/* a chunk may be half begun, a step be mapped that nobody knows of */
 	for (int part = 0; part < TM_PART_COUNT; part++)
-		drop_chunk(part);
+		drop_chunk((enum tm_part)part);
 }
 
 /* A table for so many zone bytes has (bytes >> shift) bytes. */
@@ -172,7 +172,7 @@ static void reset_front(void)
 	front.front = 0;
 	front.covered = 0;
 	for (int i = 0; i < TM_PART_COUNT; i++)
-		drop_chunk(i);
+		drop_chunk((enum tm_part)i);
 	for (int i = 0; i < TABLES; i++) {
 		tables[i].mapped = 0;
 		tables[i].begun = 0;
