@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # The claims about semantics hold in every mode that swaps the functions behind the names: passing all
-# on to libc, observing, with and without account, with births, traced, giving back at once or never, without helper, with
+# on to libc, observing, with and without account, giving back at once or never, without helper, with
 # huge pages always and never, with guards. Failure: a mode in which a name was forgotten. (Wrong frees
 # are seen by the account: without it nothing is claimed about them.)
 # timeout: 240
@@ -12,11 +12,9 @@ programs="whole_family_follows_libc blocks_of_libc_go_back_by_free every_size_is
 	usable_size_is_constant cxx_operators_mix_freely new_fails_as_cxx_demands free_keeps_errno
 	deepbind_plugins_share_the_heap frees_of_other_threads_are_reused many_static_objects"
 ours_only="wrong_frees_are_survived handle_of_libc_gives_our_family"
-deep_too="malloc_works_in_signal_handlers fork_in_threaded_program" # it takes locks outside the heap
 try() { # MODE...: environment of the run
 	local p said status more
-	case $1 in TIERMALLOC=off | TIERMALLOC_LEDGER=off) more= ;; TIERMALLOC_LEDGER=deep) more="$ours_only $deep_too" ;;
-	*) more=$ours_only ;; esac
+	case $1 in TIERMALLOC=off | TIERMALLOC_LEDGER=off) more= ;; *) more=$ours_only ;; esac
 	for p in $programs $more; do
 		said=$(env "$@" LD_PRELOAD="$TM_LIB" timeout 60 "$TM_TESTS/$p" 2>&1)
 		status=$?
@@ -29,6 +27,4 @@ try TIERMALLOC_LEDGER=off
 try TIERMALLOC_GIVEBACK=eager TIERMALLOC_HUGE=always
 try TIERMALLOC_GIVEBACK=off TIERMALLOC_HUGE=never TIERMALLOC_REPORT=exit TIERMALLOC_REPORT_FILE="$TMPDIR/%p"
 try TIERMALLOC_GUARD=all TIERMALLOC_FILL=alloc=0xa5,free=0x5a
-try TIERMALLOC_LEDGER=deep TIERMALLOC_DIR="$TMPDIR/deep"
-try TIERMALLOC_LEDGER=deep TIERMALLOC_DIR="$TMPDIR/deep" TIERMALLOC_TRACE="$TMPDIR/%p.trace"
 exit $fail
