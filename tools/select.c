@@ -64,6 +64,9 @@ static int take_valued(struct tm_select *s, const char *name, const char *value)
 		s->from_json = value;
 	else if (strcmp(name, "--debug-dir") == 0)
 		s->analysis.debug_dir = value;
+	else if (access(value, R_OK) != 0)
+		return tm_say_usage("'%s' of --suppressions cannot be read: %s", value,
+				    strerror(errno));
 	else
 		s->analysis.suppressions = value;
 	return 0;

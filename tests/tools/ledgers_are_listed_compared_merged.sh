@@ -34,6 +34,7 @@ grep -q "watch.*$site.*acknowledged up to 1048576 bytes" out || bad "acknowledge
 [ $? = 3 ] && grep -q "site  $site" out || bad "over the cap"
 "$tool" ack "$site" --cap 0 && [ -z "$("$tool" ack)" ] || bad "taken back"
 echo 'leak:keep_plain' >supp
+"$tool" leaks --suppressions missing "$b" >out 2>err; [ $? = 2 ] && [ ! -s out ] && grep -q "^tiermalloc: 'missing' of --suppressions cannot be read: " err || bad "suppressions that are not there"
 "$tool" leaks --suppressions supp "$b" >out 2>err
 grep -q keep_plain out && bad "suppressed"
 "$tool" leaks --json --site s: "$b" >out 2>err

@@ -42,12 +42,14 @@ const framesOf = site => (site && site.stack !== null ? doc.stacks[site.stack].f
 const OTHER = '(other sites)';
 
 // Frames of libraries that everything goes through say little about who asked.
-const plumbing = /^(std::|__gnu_cxx::|operator new|__libc_|_start$|_PyEval_EvalFrameDefault$|_PyObject_|PyObject_)/;
-const runtime = /^(libstdc\+\+|libc\+\+|libc[.-]|libm[.-]|libgcc_s|ld-linux|ld-musl|libpthread|libpython|libtiermalloc)/;
+const plumbing = /^((void\*? |bool )?std::|__gnu_cxx::|operator new|__libc_|_start$|_?PyMem_|_?PyObject_Malloc)/;
+const runtime = /^(libstdc\+\+|libc\+\+|libc[.-]|libm[.-]|libgcc_s|ld-linux|ld-musl|libpthread|libtiermalloc)/;
+const interpreter = /^(lib)?python3/;
 function ownFrame(site) {
 	const frames = framesOf(site);
-	const through = f => plumbing.test(frameName(f)) || (f.fn === null && f.module !== null && runtime.test(baseName(doc.modules[f.module].path)));
-	return frames.find(f => !through(f)) || frames[0] || null;
+	const file = f => (f.module === null ? '' : baseName(doc.modules[f.module].path || ''));
+	const through = f => plumbing.test(frameName(f)) || runtime.test(file(f));
+	return frames.find(f => !through(f) && !interpreter.test(file(f))) || frames.find(f => !through(f)) || frames[0] || null;
 }
 const siteName = site => {
 	const f = ownFrame(site);
