@@ -66,7 +66,7 @@ clean-local:
 	rm -f $(tm_test_progs) $(tm_test_libs) $(addsuffix .d,$(tm_test_progs) $(tm_test_libs))
 	rm -f tests/unit/unit $(tm_unit_obj) $(tm_unit_obj:.o=.d) $(tm_fake_clean)
 
-EXTRA_DIST += tests/README.md tests/run tests/compile tests/bench tests/data tests/demo \
+EXTRA_DIST += tests/README.md tests/HAZARDS.md tests/run tests/compile tests/bench tests/data tests/demo \
 	tests/engines/engines tests/engines/work \
 	$(wildcard $(addprefix $(srcdir)/tests/,$(addsuffix /*.[ch],$(tm_suites)) \
 		$(addsuffix /*.cpp,$(tm_suites)) $(addsuffix /*.sh,$(tm_suites) builds lint bench-smoke engines) \
