@@ -411,6 +411,20 @@ bool tm_analysis_is_plumbing(const struct tm_document *doc, const struct tm_doc_
 		"boost::",
 		"__gthread",
 		"bool std::",
+		/* What large programs and libraries wrap allocation in. */
+		"xmalloc",
+		"xcalloc",
+		"xrealloc",
+		"xstrdup",
+		"g_malloc",
+		"g_realloc",
+		"CRYPTO_malloc",
+		"CRYPTO_zalloc",
+		"CRYPTO_realloc",
+		"os::malloc",
+		"os::realloc",
+		"AllocateHeap",
+		"ReallocateHeap",
 	};
 	static const char *const files[] = {
 		"libstdc++.so", "libc.so",    "libc++.so",        "ld-linux",

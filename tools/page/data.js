@@ -42,7 +42,7 @@ const framesOf = site => (site && site.stack !== null ? doc.stacks[site.stack].f
 const OTHER = '(other sites)';
 
 // Frames of libraries that everything goes through say little about who asked.
-const plumbing = /^((void\*? |bool )?std::|__gnu_cxx::|operator new|__libc_|_start$|_?PyMem_|_?PyObject_Malloc)/;
+const plumbing = /^((void\*? |bool )?std::|__gnu_cxx::|operator new|__libc_|_start$|_?PyMem_|_?PyObject_Malloc|x(malloc|calloc|realloc|strdup)|g_(malloc|realloc)|CRYPTO_([mz]al|real)loc|os::(re|m)alloc|(All|Reall)ocateHeap)/;
 const runtime = /^(libstdc\+\+|libc\+\+|libc[.-]|libm[.-]|libgcc_s|ld-linux|ld-musl|libpthread|libtiermalloc)/;
 const interpreter = /^(lib)?python3/;
 function ownFrame(site) {
