@@ -10,6 +10,8 @@
 /* Births are counted one by one at first, later 1/8 of what is known at once, at most so many. */
 #define BORN_SHARE 8u
 #define BORN_BATCH 64u
+/* Births or deaths that are counted at once, of a batch. */
+#define BATCH_MAX 1024u
 /* So long a new fine key follows its parent. */
 #define INHERIT_BIRTHS 16u
 /* Large blocks up to here are like the small ones of their return address until they show otherwise. */
@@ -414,6 +416,41 @@ TM_NOINLINE struct tm_route_decision tm_route_decide_slow(struct tm_route *route
 		obey_rules(route, mine, request, &d);
 	renew_stamp(route);
 	settle(route, way, d);
+	return d;
+}
+
+void tm_route_heard(struct tm_route *route, struct tm_route_thread *mine, uint32_t requests)
+{
+	tm_phase_flush(&route->phase, &mine->local, requests);
+	if (route->clock != NULL)
+		tm_lifetime_tick(&route->epoch, route->clock(route->context));
+	renew_stamp(route);
+}
+
+struct tm_route_decision tm_route_batch(struct tm_route *route, struct tm_route_thread *mine,
+					const struct tm_route_batch *batch)
+{
+	struct tm_route_request request = {.size = batch->size,
+					   .align = 16,
+					   .return_address = batch->return_address,
+					   .height = batch->height};
+	uint32_t born = batch->born, soon = batch->died_soon, late = batch->died_late;
+	uint16_t site = site_of(route, &mine->cache, &request)->index;
+	struct tm_route_decision d;
+
+	/* A busy thread's batch weighs no more than it takes to change a mind. */
+	for (; born > BATCH_MAX || soon + late > BATCH_MAX; born /= 2, soon /= 2, late /= 2)
+		;
+	if (site != 0 && born != 0)
+		tm_lifetime_born(&route->sites, site, tm_lifetime_time(&route->epoch), born);
+	if (soon != 0)
+		tm_lifetime_learn(&route->sites, site, 0, soon);
+	if (late != 0)
+		tm_lifetime_learn(&route->sites, site, TM_LIFETIME_SHORT + 1, late);
+	renew_stamp(route);
+	d = decision(route, site, learned(route, site, tm_phase_now(&route->phase)));
+	if (TM_UNLIKELY(route->rules != NULL) && site != 0)
+		obey_rules(route, mine, &request, &d);
 	return d;
 }
 

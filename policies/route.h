@@ -176,6 +176,24 @@ TM_INLINE void tm_route_freed(struct tm_route *route, struct tm_route_thread *mi
 	tm_route_freed_slow(route, mine, death);
 }
 
+/*
+ * What a thread's blocks between 1 and 64 KiB did since it was looked at last, of one return address and
+ * height: nobody told of them one by one. `died_late`: they were there at the look before.
+ */
+struct tm_route_batch {
+	uintptr_t return_address;
+	uint32_t height;
+	size_t size; /* usual */
+	uint32_t born, died_soon, died_late;
+};
+
+/* They are learned from; what the next ones get. */
+struct tm_route_decision tm_route_batch(struct tm_route *route, struct tm_route_thread *mine,
+					const struct tm_route_batch *batch);
+
+/* So many requests above 1 KiB of this thread were not told one by one. Looks at the clock. */
+void tm_route_heard(struct tm_route *route, struct tm_route_thread *mine, uint32_t requests);
+
 /* Rules were added: decisions are made anew. */
 void tm_route_rules_added(struct tm_route *route);
 

@@ -15,9 +15,24 @@ TM_INLINE void *take(size_t size, const struct tm_site *site, enum tm_counting c
 		return tm_tcache_take(tm_class_of_small(size), size, TM_SPAN_SMALL, site, count);
 	if (size - TM_SOLO_ABOVE - 1 < TM_SLOT_MAX - TM_SOLO_ABOVE)
 		return tm_tcache_take(TM_SOLO_CLASS, size, TM_SPAN_SOLO, site, count);
+	if (size < TM_SLOT_MAX && count == TM_COUNTED)
+		return tm_tcache_take_medium(tm_class_of_medium(size), size, site);
 	if (size < TM_SLOT_MAX)
 		return tm_tcache_take(tm_class_of_medium(size), size, TM_SPAN_MEDIUM, site, count);
 	return NULL;
+}
+
+/* By more than an arena's lines are, so not from there. With the account. */
+void *tm_alloc_page_aligned(size_t align, size_t size, struct tm_site site)
+{
+	size_t padded = (size + align - 1) & ~(align - 1);
+
+	if (padded <= TM_SMALL_MAX || !tm_class_is_aligned(padded, align))
+		return NULL;
+	if (padded > TM_SOLO_ABOVE)
+		return tm_tcache_take(TM_SOLO_CLASS, padded, TM_SPAN_SOLO, &site, TM_COUNTED);
+	return tm_tcache_take(tm_class_of_medium(padded), padded, TM_SPAN_MEDIUM, &site,
+			      TM_COUNTED);
 }
 
 /* Slots of other threads, and medium ones. Functions of their own: the common path needs no stack. */
@@ -31,6 +46,9 @@ TM_INLINE void give_longer(void *p, struct tm_granule *g, enum tm_counting count
 	} else if (bits == TM_OWNER_SOLO) {
 		if (tm_tcache_give_remote(p, g, TM_SPAN_SOLO, count) == TM_FREE_DONE)
 			return;
+	} else if (count == TM_COUNTED && bits == TM_OWNER_ARENA &&
+		   tm_tcache_give_arena(p, g) == TM_FREE_DONE) {
+		return;
 	} else if (tm_tcache_is_mine(g, TM_SPAN_MEDIUM, count)) {
 		if (tm_tcache_give(p, g, TM_SPAN_MEDIUM, count) == TM_FREE_DONE)
 			return;
@@ -109,7 +127,8 @@ TM_INLINE void *take_aligned_slot(size_t align, size_t size, const struct tm_sit
 		if (TM_UNLIKELY(align > TM_PAGE_BYTES || size - 1 >= TM_SLOT_MAX))
 			return NULL;
 		size = (size + align - 1) & -align;
-		if (size > TM_SMALL_MAX && !tm_class_is_aligned(size, align))
+		if (size > TM_SMALL_MAX && (!tm_class_is_aligned(size, align) ||
+					    (count == TM_COUNTED && align > TM_ARENA_LINE)))
 			return NULL;
 	}
 	return take(size, site, count);
@@ -156,6 +175,16 @@ void *tm_alloc_any(size_t size, struct tm_site site)
 	return TM_LIKELY(p != NULL) ? p : tm_alloc_slow(size, site);
 }
 
+/* The lists of temporary rows are empty where the arena was not asked, or is for smaller ones. */
+TM_INLINE void *take_temporary(size_t size, struct tm_site site)
+{
+	if (size <= TM_ARENA_MAX)
+		return tm_arena_try(size, site);
+	if (size > TM_SOLO_ABOVE || ((struct tm_heap *)tm_heap_word)->medium_left <= 0)
+		return NULL;
+	return tm_tcache_take(tm_class_of_medium(size), size, TM_SPAN_MEDIUM, &site, TM_COUNTED);
+}
+
 /*
  * The fast path found an empty list, or no row where the key's hash points. Sites that are seen at
  * many heights (recursion, fibers) have a row without height: that is as fast once one looks for it.
@@ -163,8 +192,10 @@ void *tm_alloc_any(size_t size, struct tm_site site)
 static TM_NOINLINE void *slow_counted(size_t size, struct tm_site site)
 {
 	struct tm_site flat = {site.return_address, 0};
-	void *p = take(size, &flat, TM_COUNTED);
+	void *p = take_temporary(size, site);
 
+	if (p == NULL)
+		p = take(size, &flat, TM_COUNTED);
 	return TM_LIKELY(p != NULL) ? p : tm_alloc_slow(size, site);
 }
 

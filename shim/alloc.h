@@ -51,6 +51,8 @@ void *tm_alloc_slow(size_t size, struct tm_site site);
 void *tm_alloc_tier(size_t size, size_t align, enum tm_tier tier, struct tm_site site);
 void *tm_alloc_realloc_slow(void *p, size_t size, struct tm_site site);
 void *tm_alloc_zero_slow(size_t size, struct tm_site site);
+/* NULL: the slow path's. */
+void *tm_alloc_page_aligned(size_t align, size_t size, struct tm_site site);
 void *tm_alloc_aligned_slow(size_t align, size_t size, struct tm_site site);
 void *tm_alloc_zero_aligned(size_t align, size_t size, struct tm_site site);
 /* The live block that covers an address of the zone, and what was asked for; NULL: none. */

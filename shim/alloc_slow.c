@@ -10,6 +10,7 @@
 #include "shim/boot.h"
 #include "shim/early.h"
 #include "shim/foreign.h"
+#include "shim/heap/arena.h"
 #include "shim/heap/emergency.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/large.h"
@@ -172,6 +173,18 @@ static void *large_take(struct tm_heap *h, const struct request *r)
 	return p;
 }
 
+/* Now and then the policies are asked what lives how long; what is temporary goes to the arena. */
+static void *arena_take(struct tm_heap *h, const struct request *r)
+{
+	if (!tm_span_keeps_entries || r->tier != TM_TIER_ALL)
+		return NULL;
+	if (h->medium_left <= 0)
+		tm_routing_look(h);
+	if (r->size <= TM_SMALL_MAX || r->size > TM_ARENA_MAX || r->align > TM_ARENA_LINE)
+		return NULL;
+	return tm_arena_take_held(h, r->size, r->site);
+}
+
 static void *serve(struct tm_heap *h, const struct request *r)
 {
 	unsigned klass = TM_CLASSES;
@@ -182,7 +195,9 @@ static void *serve(struct tm_heap *h, const struct request *r)
 				       : tm_class_of_aligned(r->size, r->align);
 	if (klass >= TM_CLASSES)
 		return large_take(h, r);
-	p = tm_tcache_refill(h, klass, r->size, r->site);
+	p = klass >= TM_SMALL_CLASSES ? arena_take(h, r) : NULL;
+	if (p == NULL)
+		p = tm_tcache_refill(h, klass, r->size, r->site);
 	if (p == NULL) {
 		bool collected = collect_spans(h) != 0;
 
@@ -229,12 +244,22 @@ TM_NOINLINE void *tm_alloc_slow(size_t size, struct tm_site site)
 
 TM_NOINLINE void *tm_alloc_zero_slow(size_t size, struct tm_site site)
 {
-	return slow(size, 16, TM_FILL_ZERO, site);
+	void *p = tm_span_keeps_entries ? tm_arena_try(size, site) : NULL;
+
+	return p != NULL ? memset(p, 0, size) : slow(size, 16, TM_FILL_ZERO, site);
 }
 
 TM_NOINLINE void *tm_alloc_aligned_slow(size_t align, size_t size, struct tm_site site)
 {
-	return slow(size, align, TM_FILL_ANY, site);
+	size_t padded = (size + align - 1) & ~(align - 1);
+	void *p = NULL;
+
+	if (tm_span_keeps_entries && align <= TM_ARENA_LINE && size <= TM_ARENA_MAX)
+		p = tm_arena_try(padded, site);
+	else if (tm_span_keeps_entries && align > TM_ARENA_LINE && align <= TM_PAGE_BYTES &&
+		 size <= TM_SLOT_MAX)
+		p = tm_alloc_page_aligned(align, size, site);
+	return p != NULL ? p : slow(size, align, TM_FILL_ANY, site);
 }
 
 void *tm_alloc_zero_aligned(size_t align, size_t size, struct tm_site site)
@@ -373,6 +398,10 @@ char *tm_alloc_block_of(const void *p, size_t *ret_bytes)
 	size_t slot_bytes = tm_class_bytes(head->klass);
 	base = tm_span_base(head);
 	base += (size_t)((const char *)p - base) / slot_bytes * slot_bytes;
+	while (tm_arena_is(head) && base > tm_span_base(head) &&
+	       tm_arena_bytes(head, (uint32_t)((size_t)(base - tm_span_base(head)) / slot_bytes)) ==
+		       0)
+		base -= slot_bytes;
 	*ret_bytes = requested_bytes(base, g, 0);
 	return *ret_bytes != 0 ? base : NULL;
 }
@@ -424,8 +453,12 @@ static void *resize_slot(void *p, struct tm_granule *g, size_t size, struct tm_s
 		errno = ENOMEM;
 		return NULL;
 	}
-	if (size > TM_SLOT_MAX || tm_class_of(size) != head->klass)
-		return move(p, tm_class_bytes(head->klass), size, site);
+	size_t bytes = tm_span_slot_bytes(head, (uint32_t)index);
+	bool stays = tm_arena_is(head) ? size > TM_SMALL_MAX && size <= TM_ARENA_MAX &&
+						 tm_arena_room(size) == bytes
+				       : size <= TM_SLOT_MAX && tm_class_of(size) == head->klass;
+	if (!stays)
+		return move(p, bytes, size, site);
 	struct tm_thread_heap held = tm_thread_enter();
 	if (held.heap != NULL)
 		tm_tcache_resized(held.heap, p, g, size, site);

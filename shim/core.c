@@ -9,6 +9,7 @@
 #include "shim/base/bits.h"
 #include "shim/boot.h"
 #include "shim/heap/account.h"
+#include "shim/heap/arena.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/grow.h"
 #include "shim/heap/huge.h"
@@ -152,10 +153,10 @@ static void count_span(const struct tm_granule *head, struct tm_snapshot_part *p
 	uint8_t klass = __atomic_load_n(&head->klass, __ATOMIC_ACQUIRE);
 	/* acquire, all three: they are read before the second look below */
 	uint16_t carved = __atomic_load_n(&head->carved, __ATOMIC_ACQUIRE);
-	const struct tm_class_shape *shape = &tm_class_shape[klass < TM_CLASSES ? klass : 0];
+	const struct tm_class_shape *shape = &tm_class_shape[klass < TM_LISTS ? klass : 0];
 	size_t entry_bytes = klass < TM_SMALL_CLASSES ? 3 : 8;
 
-	if (klass >= TM_CLASSES || carved > shape->slots ||
+	if (klass >= TM_LISTS || carved > shape->slots ||
 	    side != __atomic_load_n(&head->side, __ATOMIC_RELAXED) ||
 	    klass != __atomic_load_n(&head->klass, __ATOMIC_RELAXED))
 		return;
@@ -172,12 +173,15 @@ static void count_span(const struct tm_granule *head, struct tm_snapshot_part *p
 		__builtin_memcpy(&entry, side + i * entry_bytes, entry_bytes);
 		if ((entry & 0xffff) == TM_ENTRY_FREE)
 			continue;
+		size_t bytes = entry_bytes == 3
+				       ? tm_entry3_requested(shape->slot_bytes, (unsigned)entry)
+				       : entry >> 24;
+
 		part->blocks++;
-		part->slot_bytes += shape->slot_bytes;
-		if (entry_bytes == 3)
-			part->live_bytes += tm_entry3_requested(shape->slot_bytes, (unsigned)entry);
-		else
-			part->live_bytes += entry >> 24;
+		part->live_bytes += bytes;
+		/* an arena's objects are longer than its lines */
+		part->slot_bytes +=
+			klass == TM_ARENA_CLASS ? tm_arena_room(bytes) : shape->slot_bytes;
 	}
 }
 

@@ -4,6 +4,7 @@
 #include "shim/base/bits.h"
 #include "shim/base/hash.h"
 #include "shim/heap/account.h"
+#include "shim/heap/arena.h"
 #include "shim/heap/heap.h"
 #include "shim/heap/span.h"
 #include "shim/heap/tier.h"
@@ -171,11 +172,11 @@ static void count_span(struct census *c, const struct tm_granule *head, unsigned
 	uint8_t klass = __atomic_load_n(&head->klass, __ATOMIC_ACQUIRE);
 	uint16_t carved = __atomic_load_n(&head->carved, __ATOMIC_ACQUIRE);
 	uintptr_t owner = tm_granule_owner(head) & ~TM_OWNER_BITS;
-	const struct tm_class_shape *shape = &tm_class_shape[klass < TM_CLASSES ? klass : 0];
+	const struct tm_class_shape *shape = &tm_class_shape[klass < TM_LISTS ? klass : 0];
 	bool small = klass < TM_SMALL_CLASSES;
-	uint64_t objects = 0, bytes = 0;
+	uint64_t objects = 0, bytes = 0, slots = 0;
 
-	if (klass >= TM_CLASSES || side == NULL || owner == 0 || carved > shape->slots ||
+	if (klass >= TM_LISTS || side == NULL || owner == 0 || carved > shape->slots ||
 	    side != __atomic_load_n(&head->side, __ATOMIC_RELAXED) ||
 	    klass != __atomic_load_n(&head->klass, __ATOMIC_RELAXED))
 		return;
@@ -193,13 +194,14 @@ static void count_span(struct census *c, const struct tm_granule *head, unsigned
 		bytes += size;
 		if (!small)
 			tm_sizes_census_slot(size, tier);
+		slots += klass == TM_ARENA_CLASS ? tm_arena_room(size) : shape->slot_bytes;
 		if (c->scratch == NULL)
 			continue;
 		count(c, heap, id >> 4, epoch8, size);
 		if (c->ancient[epoch8])
 			forget_age(e + 2, (uint8_t)epoch8);
 	}
-	add_total(c->totals, tier, objects, bytes, objects * shape->slot_bytes);
+	add_total(c->totals, tier, objects, bytes, slots);
 }
 
 /* The granule where the next thing can begin. */

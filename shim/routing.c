@@ -7,10 +7,12 @@
 #include "shim/base/bits.h"
 #include "shim/boot.h"
 #include "shim/decisions.h"
+#include "shim/heap/arena.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/huge.h"
 #include "shim/heap/meta.h"
 #include "shim/heap/numa.h"
+#include "shim/heap/span.h"
 #include "shim/heap/tier.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
@@ -26,10 +28,33 @@
 #define HAND_OVER_UNITS ((size_t)1 << 20) /* all of a run */
 #define RULES_FILE_MAX ((size_t)1 << 20)
 
+/* Looks at what medium blocks do: aimed at one in so many milliseconds, after so many requests. */
+#define LOOK_MS 25u
+#define LOOK_FIRST 255
+#define LOOK_MIN 15
+#define LOOK_MAX 1023
+/* And a census takes no more than a fiftieth of the time. */
+#define CENSUS_SHARE 50u
+/* Of a row's births at most 1/16 live: what died since has died soon. */
+#define STAY_SHARE 16u
+
+/* What a row of the heap's account had at the last census. */
+struct note {
+	uint32_t objects; /* given */
+	uint32_t bytes16; /* in 16 bytes */
+	uint16_t alive;   /* medium ones now, at most 65,535 */
+	uint16_t before;  /* and then */
+};
+
 /* What a heap keeps for its owner's requests, in the room behind the heap. */
 struct mine {
 	struct tm_route_thread thread;
-	int32_t tid; /* for whom `thread` was begun */
+	int32_t tid;    /* for whom `thread` was begun */
+	int32_t period; /* what h->medium_left started from */
+	uint64_t looked_ms;
+	uint32_t census_epoch;
+	uint64_t next_census_ns;
+	struct note *notes; /* TM_HEAP_ROWS, mapped for the first census */
 };
 _Static_assert(sizeof(struct mine) <= TM_HEAP_ROOM_BYTES, "it fits behind a heap");
 
@@ -112,6 +137,18 @@ static void follow_phase(void)
 			;
 }
 
+/* Medium requests that were not told yet. */
+static void tell_requests(struct tm_heap *h)
+{
+	struct mine *mine = mine_of(h);
+	int32_t requests = mine->period - h->medium_left;
+
+	if (mine->period == 0 || requests <= 0)
+		return;
+	h->medium_left = mine->period;
+	tm_route_heard(&routing.route, &mine->thread, (uint32_t)requests);
+}
+
 struct tm_route_decision tm_routing_decide(struct tm_heap *h,
 					   const struct tm_routing_request *request)
 {
@@ -125,9 +162,114 @@ struct tm_route_decision tm_routing_decide(struct tm_heap *h,
 	/* what can't be had leaves nothing behind */
 	if (request->size >= tm_zone.limit || !is_ready())
 		return d;
+	if (tm_routing_phase() == TM_PHASE_LOAD)
+		tell_requests(h);
 	d = tm_route_decide(&routing.route, &mine_of(h)->thread, &r);
 	follow_phase();
 	return d;
+}
+
+/* --- blocks up to 64 KiB ---------------------------------------------------------------------- */
+
+static void count_alive(struct note *notes, const struct tm_granule *head)
+{
+	for (uint32_t i = tm_span_first(head); i < head->nslots; i++) {
+		unsigned id = *(const uint16_t *)tm_span_entry(head, i);
+		struct note *note = &notes[id / 16];
+
+		if (id != TM_ENTRY_FREE && note->alive != UINT16_MAX)
+			note->alive++;
+	}
+}
+
+static bool is_temporary(struct tm_heap *h, uint32_t n, struct note *note)
+{
+	const struct tm_row *row = tm_account_row((uintptr_t)h, n << 4);
+	uint32_t born = (uint32_t)row->objects - note->objects;
+	uint32_t bytes16 = (uint32_t)(row->bytes / 16) - note->bytes16;
+	uint32_t all = note->before + born;
+	uint32_t died = all > note->alive ? all - note->alive : 0;
+	struct tm_route_batch batch = {.return_address = row->site,
+				       .height = row->height == 0 ? 0 : row->height - 1u,
+				       .born = born};
+	struct tm_route_decision d;
+
+	note->objects += born;
+	note->bytes16 += bytes16;
+	/* a forked child's rows begin anew */
+	if (born > INT32_MAX)
+		return false;
+	if (born == 0 && died == 0)
+		return h->lists_of_row[n] == TM_ARENA_LISTS;
+	batch.size = born == 0 ? TM_SMALL_MAX + 1 : (size_t)bytes16 * 16 / born;
+	/* mostly small ones, of which nobody knows how long they live */
+	if (batch.size <= TM_SMALL_MAX)
+		return false;
+	batch.died_late = (uint64_t)note->alive * STAY_SHARE <= born
+				  ? 0
+				  : (uint32_t)tm_bits_min(died, note->before);
+	batch.died_soon = died - batch.died_late;
+	d = tm_route_batch(&routing.route, &mine_of(h)->thread, &batch);
+	return d.tier == TM_TIER_TEMPORARY && tm_routing_phase() == TM_PHASE_SERVE;
+}
+
+static void census(struct tm_heap *h, struct note *notes)
+{
+	uint32_t rows = h->rows;
+
+	for (uint32_t n = 0; n < rows; n++) {
+		notes[n].before = notes[n].alive;
+		notes[n].alive = 0;
+	}
+	for (const struct tm_granule *g = tm_granule_at(h->span_first); g != NULL;
+	     g = tm_granule_at(g->next))
+		if (g->kind == TM_SPAN_MEDIUM && g->side != NULL)
+			count_alive(notes, g);
+	for (const struct tm_arena_block *b = h->arena_first; b != NULL; b = b->next)
+		count_alive(notes, b->granule);
+	for (uint32_t n = 1; n < rows; n++)
+		h->lists_of_row[n] =
+			is_temporary(h, n, &notes[n]) && !tm_tier_observe ? TM_ARENA_LISTS : 0;
+}
+
+static void look_at_epoch(struct tm_heap *h, struct mine *mine)
+{
+	uint32_t epoch = tm_lifetime_now(&routing.route.epoch);
+	uint64_t before, after;
+
+	if (epoch == mine->census_epoch || (before = tm_clock_ns()) < mine->next_census_ns)
+		return;
+	if (mine->notes == NULL)
+		mine->notes = tm_mem_map(page_round(TM_HEAP_ROWS * sizeof(struct note)));
+	if (mine->notes == NULL)
+		return;
+	mine->census_epoch = epoch;
+	tm_arena_epoch(h, epoch);
+	census(h, mine->notes);
+	after = tm_clock_ns();
+	mine->next_census_ns = after + (after - before) * CENSUS_SHARE;
+}
+
+void tm_routing_look(struct tm_heap *h)
+{
+	struct mine *mine = mine_of(h);
+	uint64_t now = tm_clock_ms();
+
+	/* Most programs, and most threads, end before the second look. */
+	if (mine->period == 0) {
+		mine->period = LOOK_FIRST;
+	} else if (is_ready()) {
+		tell_requests(h);
+		follow_phase();
+		look_at_epoch(h, mine);
+		if (now - mine->looked_ms > LOOK_MS)
+			mine->period = (int32_t)tm_bits_max((unsigned)mine->period / 2, LOOK_MIN);
+		else
+			mine->period =
+				(int32_t)tm_bits_min((unsigned)mine->period * 2 + 1, LOOK_MAX);
+	}
+	mine->looked_ms = now;
+	h->medium_left = mine->period;
 }
 
 /* A rule's wish about the whole units inside a block. */

@@ -26,6 +26,13 @@ struct tm_routing_request {
 struct tm_route_decision tm_routing_decide(struct tm_heap *h,
 					   const struct tm_routing_request *request);
 
+/*
+ * Of blocks above 1 KiB up to 64 KiB nobody tells one by one. Once h->medium_left requests were served,
+ * the slow path asks: which rows of the heap's account are temporary is worked out from what they were
+ * given and what of it lives, once an epoch.
+ */
+void tm_routing_look(struct tm_heap *h);
+
 /* The block lies there now: what its death has to name, and what its rule asks for. */
 void tm_routing_born(void *p, struct tm_route_decision decision);
 

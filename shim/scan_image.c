@@ -8,6 +8,7 @@
 #include "shim/base/fmt.h"
 #include "shim/base/parse.h"
 #include "shim/heap/account.h"
+#include "shim/heap/arena.h"
 #include "shim/heap/heap.h"
 #include "shim/heap/span.h"
 #include "shim/heap/zone.h"
@@ -97,7 +98,9 @@ static bool slot_of(const struct tm_granule *head, uint32_t index, struct object
 	if ((entry & 0xffff) == TM_ENTRY_FREE)
 		return false;
 	ret->at = (uintptr_t)tm_span_base(head) + index * slot;
-	ret->bytes = small ? slot : tm_bits_min(entry >> 24, slot);
+	ret->bytes = small               ? slot
+		     : tm_arena_is(head) ? entry >> 24
+					 : tm_bits_min(entry >> 24, slot);
 	ret->bit = tm_ledger_side_offset(e, &offset) ? offset / 3 : UINT64_MAX;
 	ret->epoch8 = (unsigned)(entry >> 16) & 0xff;
 	ret->id = (unsigned)entry & 0xfff0;
@@ -114,11 +117,17 @@ static bool object_at(uintptr_t word, struct object *ret)
 	if (owner == TM_OWNER_NONE || owner == TM_OWNER_LARGE || image.block[granule] != 0)
 		return block_at(word, granule, ret);
 	const struct tm_granule *head = &tm_zone.granules[g->head - 1];
-	if (head->side == NULL || head->klass >= TM_CLASSES)
+	if (head->side == NULL || head->klass >= TM_LISTS)
 		return false;
 	size_t index = (word - (uintptr_t)tm_span_base(head)) / tm_class_bytes(head->klass);
 	if (index >= head->nslots || index < tm_span_first(head))
 		return false;
+	/* an arena's object begins at the nearest line before it whose entry says so */
+	if (tm_arena_is(head)) {
+		while (index > TM_ARENA_FIRST && tm_span_entry_is_free(head, (uint32_t)index))
+			index--;
+		return slot_of(head, (uint32_t)index, ret) && word < ret->at + ret->bytes;
+	}
 	return slot_of(head, (uint32_t)index, ret);
 }
 
@@ -372,7 +381,7 @@ static void each_object(void (*act)(const struct object *o))
 			if (block_at(at, i, &o))
 				act(&o);
 		} else if (owner != TM_OWNER_NONE && g->head == i + 1 && g->side != NULL &&
-			   g->klass < TM_CLASSES) {
+			   g->klass < TM_LISTS) {
 			for (uint32_t n = (uint32_t)tm_span_first(g); n < g->nslots; n++)
 				if (slot_of(g, n, &o))
 					act(&o);

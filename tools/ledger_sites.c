@@ -163,6 +163,23 @@ static uint64_t slot_birth(const struct tm_ledger *l, uint64_t at)
 				   at % TM_LEDGER_BIRTHS_SIDES / 3 * 8);
 }
 
+/* Its objects take several of its slots, which are shorter than any of a span with such entries. */
+static bool is_arena(const struct tm_ledger_granule *g)
+{
+	return g->kind == TM_LEDGER_MEDIUM && g->slot_bytes <= TM_LEDGER_LINE_MAX;
+}
+
+/* Rounded to an eighth of a power of two as other slots are, and then to whole lines. */
+static uint64_t arena_slot_bytes(uint64_t requested, uint64_t line)
+{
+	uint64_t step = line / 2;
+
+	while (step * 16 < requested)
+		step *= 2;
+	requested = (requested + step - 1) / step * step;
+	return (requested + line - 1) / line * line;
+}
+
 static void walk_span(struct tm_ledger *l, const struct tm_ledger_extent *x,
 		      tm_ledger_see_object *see, void *ctx)
 {
@@ -188,7 +205,9 @@ static void walk_span(struct tm_ledger *l, const struct tm_ledger_extent *x,
 		} else {
 			memcpy(&o.bytes, e, sizeof(o.bytes));
 			o.bytes >>= 24;
-			if (o.bytes > g->slot_bytes) {
+			if (is_arena(g))
+				o.slot_bytes = arena_slot_bytes(o.bytes, g->slot_bytes);
+			if (o.bytes > o.slot_bytes || i + o.slot_bytes / g->slot_bytes > g->slots) {
 				l->torn++;
 				continue;
 			}

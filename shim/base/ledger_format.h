@@ -524,6 +524,9 @@ enum tm_ledger_kind {
 	TM_LEDGER_BLOCK,  /* whole pages */
 };
 
+/* TM_LEDGER_MEDIUM with slots up to here: an arena, whose objects take several slots in a row. */
+#define TM_LEDGER_LINE_MAX 1024u
+
 /* What begins in a granule. */
 struct tm_ledger_granule {
 	uint8_t kind;  /* enum tm_ledger_kind; written last when it begins, first when it ends */

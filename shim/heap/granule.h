@@ -25,6 +25,7 @@
  */
 #define TM_OWNER_MEDIUM ((uintptr_t)1)
 #define TM_OWNER_SOLO ((uintptr_t)3)
+#define TM_OWNER_ARENA ((uintptr_t)2) /* beside a heap's address: a block of its arena */
 #define TM_OWNER_TAINTED ((uintptr_t)4)
 #define TM_OWNER_BITS ((uintptr_t)7)
 

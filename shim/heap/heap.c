@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "shim/heap/account.h"
+#include "shim/heap/arena.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/span.h"
 #include "shim/heap/store.h"
@@ -21,7 +22,7 @@
  * Lists that are always empty, for a heap address and its twin alike. Never written, and not const: as
  * zero pages they are never resident, as constants they would be pages of the file.
  */
-static TM_ALIGNED(4096) char none[TM_HEAP_BUSY + TM_PAGE_BYTES];
+static TM_ALIGNED(4096) char none[2 * TM_HEAP_BUSY];
 
 TM_TLS uintptr_t tm_heap_word = (uintptr_t)none;
 
@@ -240,6 +241,25 @@ bool tm_heap_take_from_orphans(struct tm_heap *h, unsigned klass)
 	return taken;
 }
 
+bool tm_heap_take_arenas_from_orphans(struct tm_heap *h)
+{
+	bool taken = false;
+
+	if (atomic_load_explicit(&heaps.orphan_count, memory_order_relaxed) == 0)
+		return false;
+	lock_heaps();
+	for (struct tm_heap *o = heaps.orphans; o != NULL && !taken; o = o->next_orphan) {
+		if (tm_remote_waits(o))
+			tm_remote_drain(o);
+		if (o->arena_first == NULL)
+			continue;
+		tm_arena_transfer(o, h);
+		taken = true;
+	}
+	tm_lock_release(&heaps.lock);
+	return taken;
+}
+
 void tm_heap_freed_for(struct tm_heap *h, size_t bytes)
 {
 	if (atomic_load_explicit(&h->state, memory_order_relaxed) != TM_HEAP_ORPHAN)
@@ -339,5 +359,5 @@ int tm_heap_check(const struct tm_heap *h)
 				return __LINE__;
 		}
 	}
-	return 0;
+	return tm_arena_check(h);
 }

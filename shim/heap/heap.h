@@ -33,12 +33,13 @@
 #define TM_HEAP_STRIDE ((size_t)128 << 10)
 #define TM_HEAP_BUSY ((uintptr_t)64 << 10)
 /* Room in the stride for what the layer above keeps per heap; zeros at first. [owner] */
-#define TM_HEAP_ROOM_OFFSET ((size_t)40 << 10)
+#define TM_HEAP_ROOM_OFFSET ((size_t)44 << 10)
 #define TM_HEAP_ROOM_BYTES (TM_HEAP_BUSY - TM_HEAP_ROOM_OFFSET)
 #define TM_HEAP_LIMIT 8192u
 #define TM_ROWS_OFFSET ((size_t)TM_HEAP_LIMIT * TM_HEAP_STRIDE)
 #define TM_HEAP_KEY_SLOTS 16384u
 #define TM_HEAP_HEIGHTS 256u
+#define TM_HEAP_ROWS 4096u /* ids have 12 bits */
 
 /* A free slot. `entry` is where the account keeps the slot's side entry (account on). */
 struct tm_slot {
@@ -55,6 +56,7 @@ struct tm_row {
 	uint64_t height : 16; /* of the stack, in 16 bytes, cut at 1 MiB - 16; 0: not told apart */
 };
 
+struct tm_arena_block;
 struct tm_batch;
 struct tm_outbox;
 
@@ -65,10 +67,10 @@ enum tm_heap_state {
 };
 
 struct tm_heap {
-	struct tm_slot *list[TM_CLASSES]; /* [owner] */
-	uintptr_t self;                   /* [const] own address; read as 0 in a raw fork's child */
-	uintptr_t stack_top;              /* [owner] heights are counted from here */
-	uint64_t key_mask;                /* [owner] key slots in use - 1 */
+	struct tm_slot *list[TM_LISTS]; /* [owner] by class; the last one is the arena's */
+	uintptr_t self;                 /* [const] own address; read as 0 in a raw fork's child */
+	uintptr_t stack_top;            /* [owner] heights are counted from here */
+	uint64_t key_mask;              /* [owner] key slots in use - 1 */
 	union {                        /* [owner] birth epoch of new objects, as entries have it: */
 		uint64_t birth;        /* bits 16..23, or */
 		uint8_t birth_byte[8]; /* the third byte */
@@ -95,6 +97,14 @@ struct tm_heap {
 	uint64_t next_growth_ns;  /* [owner] not before, for looks before the heap grows */
 	uint64_t next_look_ms;    /* [owner] not before: looks may cost 2 % of the time */
 	struct tm_outbox *outbox; /* [owner] what it collects for other heaps; NULL: nothing ever */
+	struct tm_arena_block *arena_first;   /* [owner] newest first */
+	struct tm_arena_block *arena_current; /* [owner] where objects go, or NULL */
+	struct tm_arena_block *arena_rover;   /* [owner] where the next search begins */
+	struct tm_arena_block *arena_spare;   /* [owner] records without a block */
+	uint32_t arena_epoch;                 /* [owner] see arena.h */
+	uint32_t arena_blocks;                /* [owner] */
+	uint32_t arena_look; /* [owner] with so many, free spans are looked for before more */
+	int32_t medium_left; /* [owner] requests above 1 KiB until the slow path is asked */
 	TM_ALIGNED(TM_CACHE_LINE) _Atomic(struct tm_slot *) remote; /* [atomic] pushed by anyone */
 	_Atomic(struct tm_batch *) batches;  /* [atomic] the same, see remote.h */
 	_Atomic(struct tm_batch *) returned; /* [atomic] its own batches, emptied by others */
@@ -102,10 +112,18 @@ struct tm_heap {
 	uint8_t heights[TM_HEAP_HEIGHTS]; /* [owner] how often a site was seen at a new height */
 	TM_ALIGNED(2048)
 	uint16_t key_slot[TM_HEAP_KEY_SLOTS]; /* [owner] key hash -> row number * 16 */
+	/*
+	 * [owner] Which lists a row's requests above 1 KiB are served from: 0, or TM_ARENA_LISTS. Bytes
+	 * from the heap's address.
+	 */
+	uint16_t lists_of_row[TM_HEAP_ROWS];
+	struct tm_slot
+		*arena[TM_LISTS]; /* [owner] by class, from TM_SMALL_CLASSES on; see arena.h */
 };
 
 _Static_assert(offsetof(struct tm_heap, key_slot) == 2048,
 	       "the first 1024 key slots share the hot page");
+_Static_assert(offsetof(struct tm_heap, list) == 0, "lists_of_row");
 _Static_assert(sizeof(struct tm_heap) <= TM_HEAP_ROOM_OFFSET, "room and twin lie behind the heap");
 
 /* The word of a thread that has no heap (yet, or any more) points here: lists that are always empty. */
@@ -151,6 +169,9 @@ void tm_heap_orphan(struct tm_heap *h);
 
 /* Move an orphan's spans of a class, with its free slots, to this heap. False if none has any. */
 bool tm_heap_take_from_orphans(struct tm_heap *h, unsigned klass);
+
+/* The same of their arenas. */
+bool tm_heap_take_arenas_from_orphans(struct tm_heap *h);
 
 /*
  * So many bytes were handed over to this heap. If its thread is gone, nobody takes them up, so that

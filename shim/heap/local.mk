@@ -2,6 +2,8 @@
 libtmcore_a_SOURCES += \
 	%reldir%/account.c \
 	%reldir%/account.h \
+	%reldir%/arena.c \
+	%reldir%/arena.h \
 	%reldir%/dense.c \
 	%reldir%/dense.h \
 	%reldir%/emergency.c \

@@ -23,12 +23,23 @@
 		MEDIUM((base) / 8 * 12, g), MEDIUM((base) / 8 * 13, g),                            \
 		MEDIUM((base) / 8 * 14, g), MEDIUM((base) / 8 * 15, g), MEDIUM((base) / 8 * 16, g)
 
-const struct tm_class_shape tm_class_shape[TM_CLASSES] = {
+const struct tm_class_shape tm_class_shape[TM_LISTS] = {
 	SMALL(1), /* class 0 */
-	SMALL8(0),          SMALL8(8),          SMALL8(16),        SMALL8(24),
-	SMALL8(32),         SMALL8(40),         SMALL8(48),        SMALL8(56),
-	MEDIUM8(1024u, 1),  MEDIUM8(2048u, 1),  MEDIUM8(4096u, 2), MEDIUM8(8192u, 4),
-	MEDIUM8(16384u, 8), MEDIUM8(32768u, 8),
+	SMALL8(0),
+	SMALL8(8),
+	SMALL8(16),
+	SMALL8(24),
+	SMALL8(32),
+	SMALL8(40),
+	SMALL8(48),
+	SMALL8(56),
+	MEDIUM8(1024u, 1),
+	MEDIUM8(2048u, 1),
+	MEDIUM8(4096u, 2),
+	MEDIUM8(8192u, 4),
+	MEDIUM8(16384u, 8),
+	MEDIUM8(32768u, 8),
+	{256, 256, 1, RECIP(256, TM_RECIP_SHIFT_MEDIUM), CHARGE(8192)}, /* TM_ARENA_CLASS */
 };
 
 #define X1(k) (k)

@@ -18,6 +18,9 @@
 #define TM_SMALL_CLASSES 65 /* 0..64 */
 #define TM_MEDIUM_CLASSES 48
 #define TM_CLASSES (TM_SMALL_CLASSES + TM_MEDIUM_CLASSES)
+/* No class of requests: blocks of an arena, whose slots are lines (arena.h). Nothing maps to it. */
+#define TM_ARENA_CLASS TM_CLASSES
+#define TM_LISTS (TM_CLASSES + 1)
 
 struct tm_class_shape {
 	uint32_t slot_bytes;
@@ -27,7 +30,7 @@ struct tm_class_shape {
 	uint16_t charge;   /* of a magazine's room, see remote.h */
 };
 
-extern TM_HIDDEN const struct tm_class_shape tm_class_shape[TM_CLASSES];
+extern TM_HIDDEN const struct tm_class_shape tm_class_shape[TM_LISTS];
 
 /*
  * Division and divisibility by one multiplication (Lemire, Kaser, Kurz: "Faster remainder by direct

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "shim/heap/account.h"
+#include "shim/heap/arena.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/limit.h"
 #include "shim/heap/remote.h"
@@ -250,7 +251,7 @@ static void replace_id(uint8_t *entry, uint16_t old, uint16_t id)
 	__atomic_store_n(entry + 1, (uint8_t)(TM_ENTRY_FREE >> 8), __ATOMIC_RELAXED);
 }
 
-static void translate_entries(struct tm_heap *from, struct tm_heap *to, struct tm_granule *head)
+void tm_span_translate(struct tm_heap *from, struct tm_heap *to, struct tm_granule *head)
 {
 	for (uint32_t i = tm_span_first(head); i < head->nslots; i++) {
 		void *entry = tm_span_entry(head, i);
@@ -273,7 +274,7 @@ void tm_span_transfer(struct tm_heap *from, struct tm_heap *to, unsigned klass)
 			continue;
 		unlink_span(from, g);
 		if (g->side != NULL)
-			translate_entries(from, to, g);
+			tm_span_translate(from, to, g);
 		for (unsigned i = 0; i < g->granules; i++)
 			__atomic_store_n(&g[i].owner, (uintptr_t)to | (g[i].owner & TM_OWNER_BITS),
 					 __ATOMIC_RELEASE);
@@ -343,10 +344,16 @@ void tm_span_taint(const void *addr, size_t bytes)
 	}
 }
 
+size_t tm_span_slot_bytes(const struct tm_granule *head, uint32_t index)
+{
+	return tm_arena_is(head) ? tm_arena_bytes(head, index) : tm_class_bytes(head->klass);
+}
+
 void tm_span_cleanse(const struct tm_granule *head, void *slot)
 {
+	size_t bytes = tm_span_slot_bytes(head, (uint32_t)tm_span_index(head, slot));
 	uintptr_t first = ((uintptr_t)slot + TM_PAGE_BYTES - 1) & ~(TM_PAGE_BYTES - 1);
-	uintptr_t end = ((uintptr_t)slot + tm_class_bytes(head->klass)) & ~(TM_PAGE_BYTES - 1);
+	uintptr_t end = ((uintptr_t)slot + bytes) & ~(TM_PAGE_BYTES - 1);
 
 	if (first < end)
 		tm_mem_map_fixed((void *)first, end - first, PROT_READ | PROT_WRITE);

@@ -33,6 +33,9 @@ int tm_span_fill(struct tm_heap *h, unsigned klass);
  */
 void tm_span_transfer(struct tm_heap *from, struct tm_heap *to, unsigned klass);
 
+/* Its entries, too, of a span or a block of an arena. */
+void tm_span_translate(struct tm_heap *from, struct tm_heap *to, struct tm_granule *head);
+
 /* Give an entirely free span back. Its slots must be on no list. */
 void tm_span_release(struct tm_heap *h, struct tm_granule *g);
 
@@ -61,6 +64,9 @@ int32_t tm_span_index(const struct tm_granule *head, const void *p);
  */
 void tm_span_taint(const void *addr, size_t bytes);
 void tm_span_cleanse(const struct tm_granule *head, void *slot);
+
+/* Bytes that a slot has: those of its class, or of an arena's object. */
+size_t tm_span_slot_bytes(const struct tm_granule *head, uint32_t index);
 
 /* Where the side entry of a slot is. */
 TM_INLINE void *tm_span_entry(const struct tm_granule *head, uint32_t index)

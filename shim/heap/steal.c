@@ -78,8 +78,9 @@ static uint64_t signature(const struct tm_heap *h)
 {
 	uint64_t sum = h->span_count + 2;
 
-	for (unsigned klass = 1; klass < TM_CLASSES; klass++)
-		sum = (sum ^ (uintptr_t)h->list[klass]) * UINT64_C(0x9e3779b97f4a7c15);
+	for (unsigned klass = 1; klass < TM_LISTS; klass++)
+		sum = (sum ^ (uintptr_t)h->list[klass] ^ (uintptr_t)h->arena[klass] / 3) *
+		      UINT64_C(0x9e3779b97f4a7c15);
 	return sum | 2; /* neither 0 nor 1, which mean something else */
 }
 

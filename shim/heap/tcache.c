@@ -54,7 +54,8 @@ enum tm_give_result tm_tcache_give_any(struct tm_heap *mine, void *p, struct tm_
 		void *entry = tm_span_entry(head, (uint32_t)index);
 
 		if (!mark_free(head, entry))
-			return TM_GIVE_DOUBLE;
+			return tm_span_slot_bytes(head, (uint32_t)index) == 0 ? TM_GIVE_INTERIOR
+									      : TM_GIVE_DOUBLE;
 		slot->entry = entry;
 	}
 	if ((g->owner & TM_OWNER_TAINTED) != 0) {
@@ -91,7 +92,9 @@ size_t tm_tcache_usable(const void *p, struct tm_granule *g)
 {
 	struct tm_granule *head = tm_span_head(g);
 
-	return tm_span_index(head, p) < 0 ? 0 : tm_class_bytes(head->klass);
+	int32_t index = tm_span_index(head, p);
+
+	return index < 0 ? 0 : tm_span_slot_bytes(head, (uint32_t)index);
 }
 
 void tm_tcache_resized(struct tm_heap *mine, void *p, struct tm_granule *g, size_t requested,

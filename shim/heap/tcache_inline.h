@@ -13,6 +13,7 @@
 #define TM_HEAP_TCACHE_INLINE_H
 
 #include "shim/heap/account.h"
+#include "shim/heap/arena.h"
 #include "shim/heap/heap.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/span.h"
@@ -70,6 +71,35 @@ TM_INLINE void *tm_tcache_take(size_t klass, size_t size, enum tm_span_kind form
 		}
 	}
 	h->list[klass] = slot->next;
+leave:
+	tm_tcache_leave(word);
+	return slot;
+}
+
+/*
+ * The same for more than 1 KiB, with the account: a row's requests are served from the lists of its
+ * tier. Now and then the slow path is asked, which looks at how long things live.
+ */
+TM_INLINE void *tm_tcache_take_medium(size_t klass, size_t size, const struct tm_site *site)
+{
+	uintptr_t word = tm_heap_word;
+	struct tm_heap *h = tm_tcache_enter(word);
+	uint64_t key = tm_account_key(site == NULL ? TM_SITE_HERE : *site);
+	uint64_t id = h->key_slot[key & h->key_mask];
+	struct tm_slot **list = (struct tm_slot **)(word + h->lists_of_row[id / 16]) + klass;
+	struct tm_slot *slot = *list;
+
+	if (TM_UNLIKELY(slot == NULL))
+		goto leave;
+	struct tm_row *row = tm_account_row((uintptr_t)h, id);
+	if (TM_UNLIKELY(row->key != key || --h->medium_left < 0)) {
+		slot = NULL;
+		goto leave;
+	}
+	row->objects++;
+	row->bytes += size;
+	*(tm_entry8 *)slot->entry = tm_entry8_make(id, h->birth, size);
+	*list = slot->next;
 leave:
 	tm_tcache_leave(word);
 	return slot;
@@ -171,6 +201,29 @@ TM_INLINE enum tm_free_result tm_tcache_give(void *p, struct tm_granule *g, enum
 		return TM_FREE_OTHER;
 	}
 	tm_tcache_push(p, g, form, entry);
+	return TM_FREE_DONE;
+}
+
+/* An object of the caller's own arena: to the list of its class. With the account, there is no other. */
+TM_INLINE enum tm_free_result tm_tcache_give_arena(void *p, struct tm_granule *g)
+{
+	uintptr_t word = tm_heap_word;
+	struct tm_heap *h = (struct tm_heap *)word;
+	const struct tm_arena_block *b = g->parked;
+	struct tm_slot *slot = p;
+	void *entry = NULL;
+
+	/* who has no heap, or a busy one, has 0 for it: a large block's owner looks like its arena's */
+	if (h->self == 0 || tm_granule_owner(g) != (h->self | TM_OWNER_ARENA) ||
+	    !tm_tcache_entry(p, g, TM_SPAN_MEDIUM, &entry) || !tm_tcache_in_use(entry))
+		return TM_FREE_OTHER;
+	tm_tcache_enter(word);
+	struct tm_slot **list = &h->arena[b->klass[(uint16_t)(uintptr_t)p / TM_ARENA_LINE]];
+	((struct tm_entry3 *)entry)->id |= TM_ENTRY_FREE;
+	slot->entry = entry;
+	slot->next = *list;
+	*list = slot;
+	tm_tcache_leave(word);
 	return TM_FREE_DONE;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/heap/trim.h"
 
+#include "shim/heap/arena.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/meta.h"
 #include "shim/heap/remote.h"
@@ -302,11 +303,15 @@ static size_t park_pages(struct tm_heap *h)
 
 size_t tm_trim_heap(struct tm_heap *h, enum tm_trim_depth depth)
 {
-	size_t bytes;
+	size_t bytes, arena_bytes = 0;
 
 	tm_remote_flush(h);
 	if (tm_remote_waits(h))
 		tm_remote_drain(h);
+	if (depth == TM_TRIM_PAGES)
+		arena_bytes = tm_arena_trim(h);
+	else
+		tm_arena_settle(h);
 	count_free(h);
 	bytes = release_empty(h);
 	if (bytes != 0)
@@ -314,5 +319,5 @@ size_t tm_trim_heap(struct tm_heap *h, enum tm_trim_depth depth)
 	if (depth == TM_TRIM_PAGES)
 		bytes += park_pages(h);
 	h->first_slot_frees = 0;
-	return bytes;
+	return bytes + arena_bytes;
 }
