@@ -244,9 +244,10 @@ static uint64_t nameless_modules(struct tm_analysis *a)
 static void add_blind_spots(struct tm_analysis *a)
 {
 	const struct tm_ledger_header *h = &a->ledger->header;
-	uint64_t other = 0;
+	uint64_t other = 0, stale = 0;
 
 	for (size_t i = 0; i < a->ledger->site_count; i++) {
+		stale += a->ledger->sites[i].stale.objects;
 		if (a->ledger->sites[i].address == 0)
 			other = a->ledger->sites[i].live_bytes;
 	}
@@ -269,6 +270,7 @@ static void add_blind_spots(struct tm_analysis *a)
 	if ((h->features & TM_LEDGER_HAS_EPOCHS) == 0)
 		tm_document_push_text(a->doc, &a->doc->blind_spots,
 				      "ages are not counted: growth cannot be told");
+	blind(a, stale, "blocks that only a dead word of a stack still points to");
 	if (h->scan_passes < 2)
 		tm_document_push_text(a->doc, &a->doc->blind_spots,
 				      "no live scan: unreachable blocks are not told from others");
