@@ -283,7 +283,7 @@ void *tm_alloc_realloc(void *p, size_t size)
 	if (TM_LIKELY(size - 1 < TM_SMALL_MAX && tm_zone_contains(p))) {
 		struct tm_granule *g = tm_zone_granule(p);
 		size_t klass = tm_class_of_small(size);
-		void *entry;
+		void *entry = NULL;
 
 		if (TM_LIKELY(klass != g->klass &&
 			      tm_tcache_is_mine(g, TM_SPAN_SMALL, TM_COUNTED) &&

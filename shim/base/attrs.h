@@ -28,10 +28,12 @@
 #define TM_TLS _Thread_local __attribute__((tls_model("initial-exec")))
 
 /* Whether a call in tail position is a jump, so that what it leads to sees the same return address. */
+#ifndef TM_TAIL_JUMPS /* debug builds say 0 */
 #ifdef __OPTIMIZE__
 #define TM_TAIL_JUMPS 1
 #else
 #define TM_TAIL_JUMPS 0
+#endif
 #endif
 
 /* Order against a signal handler on the same thread; no instruction is emitted. */

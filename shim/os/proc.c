@@ -85,7 +85,7 @@ struct entry {
 
 void tm_proc_each_name(int dir, void (*see)(const char *name, void *arg), void *arg)
 {
-	TM_ALIGNED(8) char buf[2048];
+	TM_ALIGNED(8) char buf[1024]; /* three of the longest names: small, as stacks may be */
 	long n;
 
 	tm_sys_lseek(dir, 0, 0);
@@ -297,7 +297,7 @@ static const char *stat_after_name(const char *text)
 
 uint64_t tm_proc_start_time_of(const char *path)
 {
-	char text[1024];
+	char text[512]; /* 22 fields take 480 at most */
 	const char *after = NULL;
 	struct tm_str rest, item;
 	uint64_t value = 0;
