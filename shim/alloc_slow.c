@@ -288,7 +288,7 @@ static void give_slot(void *p, struct tm_granule *g, struct tm_thread_heap held)
 
 	if (result == TM_GIVE_TRIM) {
 		look_at_heap(held.heap);
-		big = held.heap->span_count >= TM_PURGE_KICK_BYTES / TM_GRANULE_BYTES;
+		big = tm_heap_size(held.heap) >= TM_PURGE_KICK_BYTES / TM_GRANULE_BYTES;
 	}
 	tm_thread_leave(held);
 	switch (result) {

@@ -192,6 +192,12 @@ void tm_heap_wipe_on_fork(enum tm_heap_wipe wipe);
 /* In such a child: what there was is lost, new heaps follow. */
 void tm_heap_forget_all(void);
 
+/* What it has, spans and blocks of its arena alike: whether a look is worth it. Any thread; a hint. */
+TM_INLINE uint32_t tm_heap_size(const struct tm_heap *h)
+{
+	return h->span_count + h->arena_blocks;
+}
+
 /* Heaps that exist, owned or not; no lock. */
 uint32_t tm_heap_count(void);
 

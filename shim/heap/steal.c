@@ -76,7 +76,7 @@ static enum sleep look(int tid, uint64_t *ret_slices)
  */
 static uint64_t signature(const struct tm_heap *h)
 {
-	uint64_t sum = h->span_count + 2;
+	uint64_t sum = tm_heap_size(h) + 2;
 
 	for (unsigned klass = 1; klass < TM_LISTS; klass++)
 		sum = (sum ^ (uintptr_t)h->list[klass] ^ (uintptr_t)h->arena[klass] / 3) *
@@ -191,7 +191,7 @@ static void take_from_sleeper(struct tm_heap *h, void *arg)
 	size_t *bytes = arg;
 	uint64_t slices;
 
-	if (h->tid == 0 || h->span_count < STEAL_WORTH_SPANS)
+	if (h->tid == 0 || tm_heap_size(h) < STEAL_WORTH_SPANS)
 		return;
 	/* Under the lock its thread cannot end, and its word stays where it is. */
 	tm_heap_lock();
@@ -256,10 +256,10 @@ static void trim_sleeper(struct tm_heap *h, void *arg)
 {
 	struct tm_trim_sum *sum = arg;
 	bool pushed = tm_remote_waits(h) || tm_remote_collects(h);
-	bool big = h->span_count >= PENDING_SPANS;
+	bool big = tm_heap_size(h) >= PENDING_SPANS;
 	uint64_t slices, mark;
 
-	if (h->tid == 0 || (h->span_count < STEAL_WORTH_SPANS && !pushed))
+	if (h->tid == 0 || (tm_heap_size(h) < STEAL_WORTH_SPANS && !pushed))
 		return;
 	mark = signature(h);
 	if (mark == h->trimmed_mark && !pushed)
@@ -273,10 +273,10 @@ static void trim_sleeper(struct tm_heap *h, void *arg)
 			h->trimmed_mark = signature(h);
 			return_heap(h);
 		} else if (sleep != SLEEP_UNKNOWN && big) {
-			sum->pending_bytes += (size_t)h->span_count << TM_GRANULE_SHIFT;
+			sum->pending_bytes += (size_t)tm_heap_size(h) << TM_GRANULE_SHIFT;
 		}
 	} else if (big) {
-		sum->pending_bytes += (size_t)h->span_count << TM_GRANULE_SHIFT;
+		sum->pending_bytes += (size_t)tm_heap_size(h) << TM_GRANULE_SHIFT;
 	}
 	h->idle_mark = mark;
 	tm_heap_unlock();
