@@ -6,6 +6,7 @@
 #include "shim/base/attrs.h"
 #include "shim/elf.h"
 #include "shim/heap/account.h"
+#include "shim/heap/arena.h"
 #include "shim/heap/heap.h"
 #include "shim/helper.h"
 #include "shim/ledger.h"
@@ -45,10 +46,12 @@ static void in_parent(void)
 	tm_lock_fork_release_all();
 }
 
-static void clear_account(struct tm_heap *h, void *arg)
+static void begin_anew(struct tm_heap *h, void *counted)
 {
-	(void)arg;
-	tm_account_heap_clear(h);
+	if (*(const bool *)counted)
+		tm_account_heap_clear(h);
+	tm_arena_fork_child(h,
+			    *(const bool *)counted ? TM_ARENA_ENTRIES_LOST : TM_ARENA_ENTRIES_KEPT);
 }
 
 static void in_child(void)
@@ -63,8 +66,7 @@ static void in_child(void)
 	locked = false;
 	bool counted = tm_ledger_is_on();
 	tm_ledger_fork_child(TM_LEDGER_CHILD);
-	if (counted)
-		tm_heap_each(clear_account, NULL);
+	tm_heap_each(begin_anew, &counted);
 	if (mine != NULL)
 		mine->tid = tm_thread_id();
 	tm_lock_fork_reinit_all();

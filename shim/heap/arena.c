@@ -266,13 +266,10 @@ static void no_longer_kept(struct tm_arena_block *b)
 
 /* --- objects ---------------------------------------------------------------------------------- */
 
-#define block_of(slot) ((struct tm_arena_block *)tm_zone_granule(slot)->parked)
-#define line_of(slot) ((uint16_t)(uintptr_t)(slot) / (unsigned)TM_ARENA_LINE)
-
 static void free_object(struct tm_heap *h, const struct tm_slot *slot)
 {
-	struct tm_arena_block *b = block_of(slot);
-	unsigned line = line_of(slot), klass = b->klass[line];
+	struct tm_arena_block *b = tm_arena_block_of(slot);
+	unsigned line = tm_arena_line_of(slot), klass = b->klass[line];
 
 	if (klass == 0)
 		return;
@@ -311,7 +308,7 @@ static void sort_others(struct tm_heap *h)
 	h->list[TM_ARENA_CLASS] = NULL;
 	TM_SIGNAL_FENCE();
 	for (; slot != NULL; slot = next) {
-		unsigned klass = block_of(slot)->klass[line_of(slot)];
+		unsigned klass = tm_arena_block_of(slot)->klass[tm_arena_line_of(slot)];
 
 		next = slot->next;
 		slot->next = h->arena[klass];
@@ -418,7 +415,7 @@ static void note(const struct tm_heap *h, const void *p, unsigned id, size_t siz
 {
 	const struct tm_granule *g = tm_zone_granule(p);
 
-	*(tm_entry8 *)tm_span_entry(g, line_of(p)) = tm_entry8_make(id, h->birth, size);
+	*(tm_entry8 *)tm_span_entry(g, tm_arena_line_of(p)) = tm_entry8_make(id, h->birth, size);
 }
 
 /* A busy or wiped heap, or none, has no temporary rows. */
@@ -534,65 +531,4 @@ void tm_arena_epoch(struct tm_heap *h, uint32_t epoch)
 			h->arena_current = NULL;
 		set_tier(b, TM_TIER_SESSION);
 	}
-}
-
-static int check_block(const struct tm_heap *h, const struct tm_arena_block *b)
-{
-	uint64_t used[TM_ARENA_LINES / 64] = {1, 0, 0, 0};
-	const struct tm_granule *g = b->granule;
-
-	if ((g->owner & ~TM_OWNER_TAINTED) != ((uintptr_t)h | TM_OWNER_ARENA) || !tm_arena_is(g) ||
-	    g->parked != b)
-		return __LINE__;
-	for (unsigned i = TM_ARENA_FIRST; i < TM_ARENA_LINES;) {
-		unsigned n = b->klass[i] == 0 ? 0 : tm_arena_lines(b->klass[i]);
-
-		if (n == 0) {
-			if (!tm_span_entry_is_free(g, i))
-				return __LINE__;
-			i++;
-			continue;
-		}
-		if (i + n > TM_ARENA_LINES)
-			return __LINE__;
-		for (unsigned k = 1; k < n; k++)
-			if (b->klass[i + k] != 0)
-				return __LINE__;
-		set_lines(used, i, n, true);
-		i += n;
-	}
-	for (unsigned i = 0; i < TM_ARENA_LINES / 64; i++)
-		if (used[i] != b->used[i])
-			return __LINE__;
-	return 0;
-}
-
-/* Class 0: any. */
-static int check_list(const struct tm_slot *s, unsigned klass)
-{
-	for (; s != NULL; s = s->next) {
-		unsigned have = block_of(s)->klass[line_of(s)];
-
-		if (!tm_arena_is(tm_zone_granule(s)) || have == 0 ||
-		    (klass != 0 && have != klass) ||
-		    !tm_span_entry_is_free(tm_zone_granule(s), line_of(s)))
-			return __LINE__;
-	}
-	return 0;
-}
-
-int tm_arena_check(const struct tm_heap *h)
-{
-	for (const struct tm_arena_block *b = h->arena_first; b != NULL; b = b->next) {
-		int rc = check_block(h, b);
-
-		if (rc != 0)
-			return rc;
-		if (b->next != NULL && b->next->prev != b)
-			return __LINE__;
-	}
-	for (unsigned klass = TM_SMALL_CLASSES; klass < TM_CLASSES; klass++)
-		if (check_list(h->arena[klass], klass) != 0)
-			return __LINE__;
-	return check_list(h->list[TM_ARENA_CLASS], 0);
 }

@@ -55,6 +55,9 @@ TM_INLINE bool tm_arena_is(const struct tm_granule *head)
 	return head->klass == TM_ARENA_CLASS;
 }
 
+#define tm_arena_block_of(slot) ((struct tm_arena_block *)tm_zone_granule(slot)->parked)
+#define tm_arena_line_of(slot) ((uint16_t)(uintptr_t)(slot) / (unsigned)TM_ARENA_LINE)
+
 /* Lines of an object of this class. */
 TM_INLINE unsigned tm_arena_lines(unsigned klass)
 {
@@ -105,6 +108,13 @@ void tm_arena_settle(struct tm_heap *h); /* the first half of that */
 
 /* An epoch begins: blocks that are older than 4 of them and not empty change their tier. */
 void tm_arena_epoch(struct tm_heap *h, uint32_t epoch);
+
+/*
+ * A fork's child: entries that were its parent's ledger's are lost; they say again what is free. And what
+ * a thread that vanished had begun with the list of blocks is put in order. [nobody else is there]
+ */
+enum tm_arena_entries { TM_ARENA_ENTRIES_KEPT, TM_ARENA_ENTRIES_LOST };
+void tm_arena_fork_child(struct tm_heap *h, enum tm_arena_entries entries);
 
 /* 0, or the line that failed. */
 int tm_arena_check(const struct tm_heap *h);

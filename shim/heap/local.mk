@@ -3,6 +3,7 @@ libtmcore_a_SOURCES += \
 	%reldir%/account.c \
 	%reldir%/account.h \
 	%reldir%/arena.c \
+	%reldir%/arena_check.c \
 	%reldir%/arena.h \
 	%reldir%/dense.c \
 	%reldir%/dense.h \

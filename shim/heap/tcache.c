@@ -50,12 +50,14 @@ enum tm_give_result tm_tcache_give_any(struct tm_heap *mine, void *p, struct tm_
 
 	if (index < 0)
 		return TM_GIVE_INTERIOR;
+	/* an arena's line where nothing starts: in a raw fork's child its entry does not say so */
+	if (tm_span_slot_bytes(head, (uint32_t)index) == 0)
+		return TM_GIVE_INTERIOR;
 	if (head->side != NULL) {
 		void *entry = tm_span_entry(head, (uint32_t)index);
 
 		if (!mark_free(head, entry))
-			return tm_span_slot_bytes(head, (uint32_t)index) == 0 ? TM_GIVE_INTERIOR
-									      : TM_GIVE_DOUBLE;
+			return TM_GIVE_DOUBLE;
 		slot->entry = entry;
 	}
 	if ((g->owner & TM_OWNER_TAINTED) != 0) {
