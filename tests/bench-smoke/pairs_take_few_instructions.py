@@ -12,7 +12,7 @@ import sys
 
 LOOP = 10  # of `pair` itself
 # kind, bytes, most with the account, most without; None: not promised
-BOUNDS = (("pair", 32, 66, 36), ("pair", 1536, 94, 63), ("pair", 65536, 62, 39), ("calloc", 32, 86, None),
+BOUNDS = (("pair", 32, 66, 36), ("pair", 1536, 104, 63), ("pair", 65536, 62, 39), ("calloc", 32, 86, None),
           ("realloc", 32, 167, None), ("memalign", 256, 94, None), ("remote", 32, 138, 97))
 SLACK = 3
 GRIND = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
