@@ -164,6 +164,17 @@ static void release_threads(bool stop)
 	tm_sys_futex(&scan.generation, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL);
 }
 
+/* Threads that ended since they were listed, as our helper may have, are nobody who did not stop. */
+static uint32_t listed_and_alive(void)
+{
+	uint32_t alive = 0;
+
+	for (uint32_t i = 0; i < scan.tids; i++)
+		if (tm_syscall6(SYS_tgkill, tm_sys_getpid(), scan.tid[i], 0, 0, 0, 0) == 0)
+			alive++;
+	return alive;
+}
+
 /* "number argument... sp pc" of a thread that waits in the kernel. */
 static uintptr_t stack_pointer_of(int tid)
 {
@@ -212,6 +223,7 @@ static TM_NOINLINE int fork_image(enum tm_ledger_control level, uint32_t seq)
 	uint64_t all = UINT64_MAX, old = 0, before;
 	bool stop = level == TM_LEDGER_SCAN_STOP && take_signal();
 	int dir = tm_sys_open("/proc/self/task", O_RDONLY | O_DIRECTORY, 0);
+	uint32_t alive;
 	long pid;
 
 	if (dir < 0)
@@ -233,11 +245,13 @@ static TM_NOINLINE int fork_image(enum tm_ledger_control level, uint32_t seq)
 	pid = tm_syscall6(SYS_clone, 0, 0, 0, 0, 0, 0);
 	if (pid == 0)
 		run_image();
+	alive = listed_and_alive();
 	release_threads(stop);
 	header->stop_us = (uint32_t)((tm_clock_ns() - before) / 1000);
 	header->threads_stopped =
 		stop ? atomic_load_explicit(&scan.stopped, memory_order_relaxed) : 0;
-	header->threads_missed = scan.tids - header->threads_stopped;
+	header->threads_missed =
+		alive > header->threads_stopped ? alive - header->threads_stopped : 0;
 	tm_sys_sigprocmask(SIG_SETMASK, &old, NULL);
 	(void)tm_mem_unmap_raw(scan.order.room, TM_SCAN_ROOM_BYTES);
 	tm_sys_close(dir);

@@ -178,7 +178,7 @@ def stopped(sig, *args, again=0):
     if again:
         time.sleep(again)
         process.send_signal(sig)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=150)
     return process.returncode, out, err
 
 

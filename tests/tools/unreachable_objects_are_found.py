@@ -30,7 +30,8 @@ def look(how, level):
     assert sum(b[2] for b in kinds["lost-child"]) >= 95, "children of lost objects are indirect"
     assert sum(b[2] for b in kinds["lost"]) <= 5
     if level == STOP:
-        assert s.word("threads_stopped") == 2 and s.word("threads_missed") == 0
+        # one of the two may itself make the image, where it was the next to come by
+        assert s.word("threads_stopped") in (1, 2) and s.word("threads_missed") == 0
     assert s.p.poll() is None
     s.p.kill()
     s.p.wait()
