@@ -516,7 +516,7 @@ uint32_t tm_zone_next(enum tm_part part)
 void tm_zone_forsake(enum tm_part part)
 {
 	front_lock();
-	drop_chunk((int)part);
+	drop_chunk(part);
 	tm_lock_release(&front.lock);
 }
 
