@@ -55,7 +55,10 @@ void *tm_alloc_zero_slow(size_t size, struct tm_site site);
 void *tm_alloc_page_aligned(size_t align, size_t size, struct tm_site site);
 void *tm_alloc_aligned_slow(size_t align, size_t size, struct tm_site site);
 void *tm_alloc_zero_aligned(size_t align, size_t size, struct tm_site site);
-/* The live block that covers an address of the zone, and what was asked for; NULL: none. */
+/*
+ * The live block that covers an address of the zone, and what was asked for, or more, up to what its
+ * slot has, of aligned and of inherited ones; NULL: none.
+ */
 char *tm_alloc_block_of(const void *p, size_t *ret_bytes);
 void tm_alloc_free_slow(void *p, struct tm_granule *g);
 void tm_alloc_free_outside(void *p);

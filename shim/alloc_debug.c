@@ -27,7 +27,7 @@
 #define QUARANTINED_MAX ((size_t)256 << 10)
 
 struct front {
-	uint64_t key; /* by the address and the length of the front; inverted: freed */
+	uint64_t key; /* by the address, the length of the front and `size`; inverted: freed */
 	uint64_t size;
 };
 
@@ -39,12 +39,12 @@ static struct {
 
 static TM_TLS uint32_t until_sample;
 
-static uint64_t key_of(const char *base, size_t front)
+static uint64_t key_of(const char *base, size_t front, uint64_t size)
 {
 	uint64_t secret;
 
 	memcpy(&secret, tm_root.random, sizeof(secret));
-	return tm_hash_u64(secret ^ (uintptr_t)base ^ front);
+	return tm_hash_u64(tm_hash_u64(secret ^ (uintptr_t)base ^ front) ^ size);
 }
 
 /* --- canaries --------------------------------------------------------------------------------- */
@@ -61,7 +61,7 @@ enum state {
 struct block {
 	enum state state;
 	char *base;
-	size_t size; /* what the program asked for; PLAIN: likewise */
+	size_t size; /* what the program asked for; PLAIN: likewise, or what the slot has */
 };
 
 static bool guards(void)
@@ -74,6 +74,7 @@ static struct block look(const void *p)
 	struct block b = {.state = BLOCK_NONE};
 	size_t total = 0;
 	struct front front;
+	uint64_t key;
 
 	b.base = tm_zone_contains(p) ? tm_alloc_block_of(p, &total) : NULL;
 	if (b.base == NULL)
@@ -89,8 +90,8 @@ static struct block look(const void *p)
 	if (ahead == 0) {
 		/* the beginning of a guarded block is no pointer that a program was given */
 		for (size_t align = FRONT_BYTES; align <= total - TAIL_BYTES; align *= 2)
-			if (front.key == key_of(b.base, align) ||
-			    front.key == ~key_of(b.base, align)) {
+			if (front.key == key_of(b.base, align, front.size) ||
+			    front.key == ~key_of(b.base, align, front.size)) {
 				b.state = BLOCK_INSIDE;
 				return b;
 			}
@@ -98,12 +99,15 @@ static struct block look(const void *p)
 		return b;
 	}
 	b.size = total - ahead - TAIL_BYTES;
-	if (front.key == ~key_of(b.base, ahead))
-		b.state = BLOCK_FREED;
-	else if (front.key == key_of(b.base, ahead) && front.size == b.size)
-		b.state = BLOCK_GUARDED;
-	else /* a power of two may well be the front of this block, another number is not */
+	key = key_of(b.base, ahead, front.size);
+	/* that is an upper bound: not every entry knows what was asked for */
+	if ((front.key == key || front.key == ~key) && front.size <= b.size) {
+		b.state = front.key == key ? BLOCK_GUARDED : BLOCK_FREED;
+		b.size = front.size;
+	} else {
+		/* a power of two may well be the front of this block, another number is not */
 		b.state = (ahead & (ahead - 1)) == 0 ? BLOCK_BROKEN : BLOCK_INSIDE;
+	}
 	return b;
 }
 
@@ -134,7 +138,7 @@ static void *guarded(size_t size, size_t align, bool zero, struct tm_site site)
 	/* in a signal handler: memory of another kind, which has no entries */
 	if (base == NULL || !tm_zone_contains(base))
 		return base;
-	*(struct front *)base = (struct front){key_of(base, front), size};
+	*(struct front *)base = (struct front){key_of(base, front, size), size};
 	memset(base + front + size, TAIL_BYTE, TAIL_BYTES);
 	return base + front;
 }

@@ -403,6 +403,11 @@ char *tm_alloc_block_of(const void *p, size_t *ret_bytes)
 		       0)
 		base -= slot_bytes;
 	*ret_bytes = requested_bytes(base, g, 0);
+	int32_t index = tm_span_index(head, base);
+	/* inherited, or of row 0: its entry says no more than that somebody has it */
+	if (*ret_bytes == 0 && head->side != NULL && index >= 0 &&
+	    !tm_span_entry_is_free(head, (uint32_t)index))
+		*ret_bytes = tm_span_slot_bytes(head, (uint32_t)index);
 	return *ret_bytes != 0 ? base : NULL;
 }
 

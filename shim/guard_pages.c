@@ -57,6 +57,8 @@ void *tm_guard_pages_take(size_t size, size_t align)
 	struct place *place = &region.place[number];
 	uint32_t state = atomic_load_explicit(&place->state, memory_order_relaxed);
 
+	/* nobody may touch what is behind the data, and realloc reads what there is */
+	size = tm_bits_max(size, 1);
 	if (region.base == NULL || size > TM_GUARD_PAGES_MAX || align > TM_PAGE_BYTES ||
 	    (state != PLACE_FREE && state != PLACE_SEALED) ||
 	    !atomic_compare_exchange_strong(&place->state, &state, PLACE_CHANGES))
@@ -77,7 +79,7 @@ size_t tm_guard_pages_bytes(const void *p)
 
 	return atomic_load_explicit(&place->state, memory_order_acquire) == PLACE_USED &&
 			       place->block == p
-		       ? tm_bits_max(place->size, 1)
+		       ? place->size
 		       : 0;
 }
 
@@ -90,8 +92,8 @@ bool tm_guard_pages_give(void *p)
 	if (tm_guard_pages_bytes(p) == 0 ||
 	    !atomic_compare_exchange_strong(&place->state, &used, PLACE_CHANGES))
 		return false;
-	/* zero for the next one; sealed, whoever comes with the old address is stopped */
-	(void)tm_mem_map_fixed(data, DATA_BYTES, PROT_NONE);
-	atomic_store_explicit(&place->state, PLACE_SEALED, memory_order_release);
+	/* zero for the next one, or there is none; sealed, whoever comes with the old address is stopped */
+	if (tm_mem_map_fixed(data, DATA_BYTES, PROT_NONE) == 0)
+		atomic_store_explicit(&place->state, PLACE_SEALED, memory_order_release);
 	return true;
 }
