@@ -9,6 +9,7 @@
 #include "shim/heap/tier.h"
 #include "shim/ledger.h"
 #include "shim/os/msg.h"
+#include "shim/os/proc.h"
 #include "shim/routing.h"
 #include "shim/samples.h"
 
@@ -37,6 +38,7 @@ static void make_listed(const struct tm_tunables_pool *item, struct tm_str text)
 	const char *why = rc == -EEXIST   ? "there is one of that size"
 			  : rc == -ENOSPC ? "64 are the most"
 			  : rc == -ENOMEM ? "no memory"
+			  : rc == -EFBIG  ? "the machine has less memory"
 			  : item->bytes <= TM_GRANULE_BYTES
 				  ? "blocks up to 64K come from spans of slots"
 				  : "there are not so many addresses";
@@ -63,16 +65,25 @@ static void read_list(const char *value)
 	}
 }
 
+static bool is_set(const char *value)
+{
+	return value != NULL && value[0] != '\0';
+}
+
 void tm_pooling_init(void)
 {
 	const char *list = tm_root.options.pools;
 
-	tm_pool_init();
+	/* a call that a filter may punish, so only for who asks for pools */
+	tm_pool_init(is_set(list) || is_set(tm_root.options.rules) ||
+				     is_set(tm_root.options.profile)
+			     ? tm_proc_memory_bytes()
+			     : UINT64_MAX);
 	if (tm_tier_observe)
 		return;
 	if (list != NULL && !tm_str_is(tm_str_of(list), "none"))
 		read_list(list);
-	if (tm_root.options.rules != NULL && tm_root.options.rules[0] != '\0')
+	if (is_set(tm_root.options.rules) || is_set(tm_root.options.profile))
 		tm_pool_expect_rules();
 }
 
@@ -91,6 +102,8 @@ static unsigned pools_of(unsigned rule)
 static TM_COLD struct tm_pool *make_for_rule(size_t size, unsigned rule,
 					     const struct tm_rule_actions *actions)
 {
+	static _Atomic bool told;
+	int rc;
 	struct tm_pool_wish wish = {.bytes = size,
 				    .count = actions->pool,
 				    .tier = (enum tm_tier)actions->tier,
@@ -103,7 +116,13 @@ static TM_COLD struct tm_pool *make_for_rule(size_t size, unsigned rule,
 	if (wish.count == 0 || pools_of(rule) >= SIZES_OF_A_RULE)
 		return NULL;
 	wish.count = tm_bits_min(wish.count, UINT32_MAX);
-	(void)tm_pool_make(&wish);
+	rc = tm_pool_make(&wish);
+	/* for a thousand sizes it is said once */
+	if ((rc == -EFBIG || rc == -EINVAL) && wish.fills &&
+	    !atomic_exchange_explicit(&told, true, memory_order_relaxed))
+		tm_msg(TM_MSG_WARN,
+		       "no pool of a rule for blocks of %zu bytes: the machine has less memory",
+		       size);
 	return tm_pool_find(size, rule);
 }
 

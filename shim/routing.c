@@ -414,6 +414,12 @@ static struct tm_str read_file(const char *variable, const char *path)
 		tm_msg(TM_MSG_WARN, "%s: cannot read '%s' (error %d)", variable, path, (int)-n);
 		return (struct tm_str){NULL, 0};
 	}
+	if (n == RULES_FILE_MAX - 1) {
+		tm_msg(TM_MSG_WARN, "%s: '%s' is longer than 1 MiB, the rest is not read", variable,
+		       path);
+		while (n > 0 && text[n - 1] != '\n')
+			n--;
+	}
 	return (struct tm_str){text, (size_t)n};
 }
 

@@ -14,7 +14,7 @@
 /* Made resident so much at a time, with a look at the limit of the control group between. */
 #define POPULATE_BYTES ((size_t)16 << 20)
 
-struct tm_pools tm_pools = {.lock = TM_LOCK_INIT(TM_RANK_POOL)};
+struct tm_pools tm_pools = {.lock = TM_LOCK_INIT(TM_RANK_POOL), .memory = UINT64_MAX};
 
 /* --- making ----------------------------------------------------------------------------------- */
 
@@ -32,15 +32,20 @@ static int make(const struct tm_pool_wish *wish)
 {
 	uint32_t number = atomic_load_explicit(&tm_pools.count, memory_order_relaxed);
 	struct tm_pool *pool = &tm_pools.pool[number];
+	uint64_t bytes = wish->fills ? wish->bytes * wish->count : 0;
 	uint32_t *slot;
 
 	if (tm_pool_find((size_t)wish->bytes, wish->rule) != NULL)
 		return -EEXIST;
 	if (number == TM_POOLS_MAX)
 		return -ENOSPC;
+	/* to make more resident than there is would be the end of this process, or of another */
+	if (bytes > tm_pools.memory - tm_pools.wished)
+		return -EFBIG;
 	slot = tm_meta_alloc((size_t)wish->count * sizeof(*slot), 16);
 	if (slot == NULL)
 		return -ENOMEM;
+	tm_pools.wished += bytes;
 	pool->lock.rank = TM_RANK_POOL;
 	tm_lock_register(&pool->lock);
 	pool->rule = (uint16_t)wish->rule;
@@ -360,8 +365,9 @@ bool tm_pool_stats(unsigned number, struct tm_pool_stats *ret_stats)
 	return true;
 }
 
-void tm_pool_init(void)
+void tm_pool_init(uint64_t memory_bytes)
 {
+	tm_pools.memory = memory_bytes;
 	tm_lock_register(&tm_pools.lock);
 }
 
@@ -412,4 +418,5 @@ void tm_pool_clear(void)
 	for (size_t i = 0; i < TM_ARRAY_LEN(tm_pools.index); i++)
 		atomic_store(&tm_pools.index[i], 0);
 	atomic_store(&tm_pools.count, 0);
+	tm_pools.wished = 0;
 }

@@ -61,6 +61,8 @@ struct tm_pools {
 	_Atomic uint32_t count;                          /* pools below are whole */
 	_Atomic uint8_t index[1u << TM_POOL_INDEX_BITS]; /* number + 1, by size and rule */
 	struct tm_lock lock;                             /* of making pools */
+	uint64_t memory;                                 /* [const after boot] of the machine */
+	uint64_t wished;                                 /* [lock] of it, by pools that fill */
 	struct tm_pool pool[TM_POOLS_MAX];
 };
 extern TM_HIDDEN struct tm_pools tm_pools;
@@ -74,7 +76,10 @@ struct tm_pool_wish {
 	bool fills;
 };
 
-/* 0; -EINVAL: not above 64 KiB, or more than there are addresses; -EEXIST; -ENOSPC; -ENOMEM. */
+/*
+ * 0; -EINVAL: not above 64 KiB, or more than there are addresses; -EFBIG: all together more than the
+ * machine has memory; -EEXIST; -ENOSPC; -ENOMEM.
+ */
 int tm_pool_make(const struct tm_pool_wish *wish);
 
 TM_INLINE uint64_t tm_pool_key(uint64_t bytes, unsigned rule)
@@ -129,8 +134,8 @@ struct tm_pool_stats {
 /* False: there is no such pool. No lock, approximate. */
 bool tm_pool_stats(unsigned number, struct tm_pool_stats *ret_stats);
 
-/* At boot: pools that come later need their locks in the fork handlers' walk before anybody forks. */
-void tm_pool_init(void);
+/* At boot, with the memory that the machine has: pools that come later need their locks in the fork handlers' walk before anybody forks. */
+void tm_pool_init(uint64_t memory_bytes);
 void tm_pool_expect_rules(void);
 
 /* NULL, or the invariant that is broken. */

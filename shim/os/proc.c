@@ -4,8 +4,10 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <sys/auxv.h>
+#include <sys/sysinfo.h>
 
 #include "shim/base/bits.h"
 #include "shim/base/fmt.h"
@@ -32,18 +34,38 @@ bool tm_proc_may_open(void)
 	return !atomic_load_explicit(&forbidden, memory_order_relaxed);
 }
 
+/* What the user names may be a pipe; its writer is waited for, but not for ever. */
+static bool has_more(int fd)
+{
+	struct pollfd ready = {.fd = fd, .events = POLLIN};
+	struct timespec limit = {.tv_sec = 1};
+
+	return tm_syscall6(SYS_ppoll, (long)(uintptr_t)&ready, 1, (long)(uintptr_t)&limit, 0, 0,
+			   0) > 0;
+}
+
+static bool is_pipe(int fd)
+{
+	struct stat st;
+
+	return tm_sys_fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
 long tm_proc_read(const char *path, char *buf, size_t size)
 {
 	size_t len = 0;
-	int fd = tm_proc_may_open() ? tm_sys_open(path, O_RDONLY, 0) : -EPERM;
+	int fd = tm_proc_may_open() ? tm_sys_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
+				    : -EPERM;
 
 	if (fd < 0)
 		return fd;
 	while (len + 1 < size) {
 		long got = tm_sys_read(fd, buf + len, size - 1 - len);
 
-		if (got == -EINTR)
+		if (got == -EINTR || (got == -EAGAIN && has_more(fd)))
 			continue;
+		if (got == 0 && len == 0 && is_pipe(fd)) /* nobody writes */
+			got = -EPIPE;
 		if (got < 0) {
 			tm_sys_close(fd);
 			return got;
@@ -107,6 +129,15 @@ static struct tm_str leading_number(const char *text)
 	while (s.at[s.len] >= '0' && s.at[s.len] <= '9')
 		s.len++;
 	return s;
+}
+
+uint64_t tm_proc_memory_bytes(void)
+{
+	struct sysinfo info;
+
+	return tm_syscall6(SYS_sysinfo, (long)(uintptr_t)&info, 0, 0, 0, 0, 0) == 0
+		       ? (uint64_t)info.totalram * info.mem_unit
+		       : UINT64_MAX;
 }
 
 int tm_proc_read_u64(const char *path, uint64_t *ret_value)

@@ -19,7 +19,10 @@
 void tm_proc_forbid_files(void);
 bool tm_proc_may_open(void);
 
-/* The file's first size - 1 bytes and a zero byte. Bytes read, or -errno. */
+/* Of the machine, at boot; UINT64_MAX: the kernel doesn't say. */
+uint64_t tm_proc_memory_bytes(void);
+
+/* The file's first size - 1 bytes and a zero byte. Bytes read, or -errno. A pipe is waited for a second. */
 long tm_proc_read(const char *path, char *buf, size_t size);
 
 /*

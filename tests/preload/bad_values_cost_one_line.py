@@ -54,6 +54,28 @@ def expect_one_line(name, value, shown=None):
         wrong(f"{name}={value!r}: the line does not quote it: {lines[0]!r}")
 
 
+def files():
+    """What is no file of rules costs one line as well; a pipe without a writer does not hold the program up."""
+    os.mkdir("folder")
+    os.mkfifo("pipe")
+    with open("long", "w", encoding="ascii") as to:
+        to.write("# comment\n" * 110000 + "size=70K -> tier=session\n")
+    with open("pools", "w", encoding="ascii") as to:
+        to.write("size>=64K -> pool=100000000\n")
+    for name in ["TIERMALLOC_RULES", "TIERMALLOC_PROFILE"]:
+        for value in ["./folder", "./pipe", "./none", "./long"]:
+            expect_one_line(name, value)
+        r = run({name: "./pools"}, ("/bin/dd", "if=/dev/zero", "of=/dev/null", "bs=1M", "count=1", "status=none"))
+        if r.returncode != 0 or r.stderr.count(b"\n") != 1 or b"less memory" not in r.stderr:
+            wrong(f"{name} with large pools: status {r.returncode}, stderr {r.stderr!r}")
+    with subprocess.Popen(["/bin/sh", "-c", "sleep 0.2; echo 'size=1 -> banana'"], stdout=subprocess.PIPE) as writer:
+        fd = writer.stdout.fileno()
+        env = dict(os.environ, LD_PRELOAD=LIB, TIERMALLOC_RULES=f"/dev/fd/{fd}")
+        r = subprocess.run(["/bin/echo", "here"], env=env, capture_output=True, timeout=30, pass_fds=[fd])
+        if r.returncode != 0 or b"banana" not in r.stderr:
+            wrong(f"rules from a pipe: status {r.returncode}, stderr {r.stderr!r}")
+
+
 def main():
     clean = run({}, ("/bin/echo", "here"))
     if clean.returncode or clean.stderr:
@@ -69,6 +91,9 @@ def main():
         r = run({"TIERMALLOC_CONF": value}, ("/bin/echo", "here"))
         if r.returncode or r.stderr:
             wrong(f"TIERMALLOC_CONF={value!r}: status {r.returncode}, stderr {r.stderr!r}")
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    expect_one_line("TIERMALLOC_POOLS", f"1M*{(memory >> 20) + 1000}", "no pool")
+    files()
     for name, value in FOREIGN.items():
         r = run({name: value})
         if r.returncode != 5 or len(r.stderr.splitlines()) > 1:
