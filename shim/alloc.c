@@ -30,9 +30,8 @@ void *tm_alloc_page_aligned(size_t align, size_t size, struct tm_site site)
 	if (padded <= TM_SMALL_MAX || !tm_class_is_aligned(padded, align))
 		return NULL;
 	if (padded > TM_SOLO_ABOVE)
-		return tm_tcache_take(TM_SOLO_CLASS, padded, TM_SPAN_SOLO, &site, TM_COUNTED);
-	return tm_tcache_take(tm_class_of_medium(padded), padded, TM_SPAN_MEDIUM, &site,
-			      TM_COUNTED);
+		return tm_tcache_take(TM_SOLO_CLASS, size, TM_SPAN_SOLO, &site, TM_COUNTED);
+	return tm_tcache_take(tm_class_of_medium(padded), size, TM_SPAN_MEDIUM, &site, TM_COUNTED);
 }
 
 /* Slots of other threads, and medium ones. Functions of their own: the common path needs no stack. */

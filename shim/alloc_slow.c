@@ -251,11 +251,11 @@ TM_NOINLINE void *tm_alloc_zero_slow(size_t size, struct tm_site site)
 
 TM_NOINLINE void *tm_alloc_aligned_slow(size_t align, size_t size, struct tm_site site)
 {
-	size_t padded = (size + align - 1) & ~(align - 1);
 	void *p = NULL;
 
-	if (tm_span_keeps_entries && align <= TM_ARENA_LINE && size <= TM_ARENA_MAX)
-		p = tm_arena_try(padded, site);
+	/* what is counted is what was asked for: guarded blocks know their size by it */
+	if (tm_span_keeps_entries && align <= TM_ARENA_LINE)
+		p = tm_arena_try(size, site);
 	else if (tm_span_keeps_entries && align > TM_ARENA_LINE && align <= TM_PAGE_BYTES &&
 		 size <= TM_SLOT_MAX)
 		p = tm_alloc_page_aligned(align, size, site);

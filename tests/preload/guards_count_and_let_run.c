@@ -26,6 +26,25 @@ static void *work(void *context)
 	return NULL;
 }
 
+/* All alignments with sizes that are no multiple of them, the same memory again and again. */
+static void aligned(void)
+{
+	void *p[2000];
+
+	for (size_t round = 0, n = 0; round < 4; round++) {
+		for (n = 0; n < 2000; n++) {
+			size_t bytes = 1 + n * 37 % 20000;
+
+			probe_require(posix_memalign(&p[n], (size_t)16 << n % 9, bytes) == 0,
+				      "no memory");
+			probe_require(malloc_usable_size(p[n]) == bytes, "usable size");
+			memset(p[n], 1, bytes);
+		}
+		while (n-- > 0)
+			free(p[n]);
+	}
+}
+
 int main(void)
 {
 	pthread_t thread[4];
@@ -43,6 +62,7 @@ int main(void)
 		pthread_join(thread[i], NULL);
 	probe_child_ok(pid, 60000, "child");
 
+	aligned();
 	p = malloc(60);
 	probe_require(malloc_usable_size(p) == 60, "usable size");
 	hide(p)[60] = 1;
