@@ -413,8 +413,10 @@ uint32_t tm_rules_parse(struct tm_rules *rules, const struct tm_rules_text *text
 			continue;
 		m = line.len > TM_RULES_LINE_MAX ? wrong("longer than 4096 characters:", line)
 						 : parse_line(line, &rule);
-		if (!m.problem && atomic_load(&rules->count) >= rules->capacity)
+		if (!m.problem && atomic_load(&rules->count) >= rules->capacity) {
 			m = wrong("one rule too many, from here on none applies:", line);
+			more = false;
+		}
 		if (!m.problem) {
 			rule.line = number;
 			publish(rules, &rule);

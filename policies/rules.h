@@ -73,7 +73,7 @@ struct tm_rule {
 
 struct tm_rules {
 	struct tm_rule *rule;        /* [const] lent */
-	uint32_t capacity;           /* [const] at most TM_RULES_MAX */
+	uint32_t capacity;           /* [const after boot] at most TM_RULES_MAX */
 	_Atomic uint32_t count;      /* [atomic] rules below are whole */
 	_Atomic uint32_t generation; /* [atomic] raised by every append; 1 after the first */
 	bool by_place;               /* some rule asks for module, symbol or site */

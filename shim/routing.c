@@ -454,7 +454,7 @@ static void read_rules(const char *value)
 static void read_profile(const char *path)
 {
 	struct tm_rules_text text = {path, read_file("TIERMALLOC_PROFILE", path), '\n'};
-	uint32_t first;
+	uint32_t first, capacity;
 
 	if (text.text.len == 0)
 		return;
@@ -463,7 +463,11 @@ static void read_profile(const char *path)
 		return;
 	}
 	first = atomic_load_explicit(&routing.rules.count, memory_order_relaxed);
+	/* what comes at run time keeps its room */
+	capacity = routing.rules.capacity;
+	routing.rules.capacity = (uint32_t)tm_bits_min(first + PROFILE_RULES_MAX, capacity);
 	tm_rules_parse(&routing.rules, &text, tell, NULL);
+	routing.rules.capacity = capacity;
 	for (uint32_t i = first; i < atomic_load(&routing.rules.count); i++)
 		routing.rules.rule[i].is_profile = true;
 }

@@ -60,6 +60,9 @@ def files():
     os.mkfifo("pipe")
     with open("long", "w", encoding="ascii") as to:
         to.write("# comment\n" * 110000 + "size=70K -> tier=session\n")
+    with open("many", "w", encoding="ascii") as to:
+        to.writelines(f"size={i + 65}K -> tier=session\n" for i in range(1000))
+    expect_one_line("TIERMALLOC_PROFILE", "./many", "./many:513:")
     with open("pools", "w", encoding="ascii") as to:
         to.write("size>=64K -> pool=100000000\n")
     for name in ["TIERMALLOC_RULES", "TIERMALLOC_PROFILE"]:

@@ -176,7 +176,8 @@ Test(rules, a_complaint_is_one_line_whatever_the_subject)
 
 Test(rules, what_does_not_fit_is_told_of)
 {
-	struct tm_rules_text t = {"r", tm_str_of("size=1 -> keep=1\nsize=2 -> keep=1\n"), '\n'};
+	struct tm_rules_text t = {
+		"r", tm_str_of("size=1 -> keep=1\nsize=2 -> keep=1\nsize=3 -> keep=1\n"), '\n'};
 
 	said[0] = '\0';
 	tm_rules_init(&rules, memory, 1);
