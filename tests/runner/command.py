@@ -166,6 +166,10 @@ def small():
     check("absurd sizes", done.returncode in (0, 1) and done.stderr.count("\n") <= 1, done)
 
 
+# A shell that starts us in the background has this signal ignored, and a child would have it too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def stopped(sig, *args, again=0):
     """Ended by a signal once it can be stopped in order, and by another after `again` seconds;
     (status, output, errors)."""
