@@ -407,7 +407,7 @@ static void *take_zero(enum tm_part part, size_t pages, size_t align_pages)
 				      : u,
 			  base, i == first ? at - base : 0, i == last ? end - base : TM_UNIT_PAGES);
 		if (i != first && i != last) {
-			u->touched = UINT32_MAX;
+			__atomic_store_n(&u->touched, UINT32_MAX, __ATOMIC_RELAXED);
 			u->fresh = (uint16_t)TM_UNIT_PAGES;
 		}
 	}

@@ -103,7 +103,9 @@ uint32_t tm_place_cold_pages(uint32_t at, size_t pages)
 		uint32_t bit = from % TM_UNIT_GRANULES;
 		uint32_t n = (uint32_t)tm_bits_min(to - from, TM_UNIT_GRANULES - bit);
 		uint32_t mask = UINT32_MAX >> (TM_UNIT_GRANULES - n) << bit;
-		uint32_t touched = tm_zone.units[from / TM_UNIT_GRANULES].touched;
+		/* without the lock where the helper looks: a figure of a moment ago does */
+		uint32_t touched = __atomic_load_n(&tm_zone.units[from / TM_UNIT_GRANULES].touched,
+						   __ATOMIC_RELAXED);
 
 		if (TM_UNLIKELY((touched & mask) != mask))
 			cold += (uint32_t)__builtin_popcount(~touched & mask);

@@ -124,7 +124,7 @@ static void mark_given(struct tm_part_state *ps, struct piece piece, bool ok)
 
 		tm_unit_unlist(ps, at);
 		if (ok) {
-			u->touched &= ~mask;
+			__atomic_store_n(&u->touched, u->touched & ~mask, __ATOMIC_RELAXED);
 			if (mask == UINT32_MAX)
 				u->fresh = 0;
 		} else {

@@ -151,7 +151,7 @@ static void take(struct tm_part_state *ps, uint32_t page, uint32_t pages, enum t
 		u->used |= mask;
 		u->flags &= (uint8_t)~TM_UNIT_KEPT;
 		if (touch == TOUCH_ALL || at == first || at == last) {
-			u->touched |= mask;
+			__atomic_store_n(&u->touched, u->touched | mask, __ATOMIC_RELAXED);
 			if (u->fresh < to)
 				u->fresh = (uint16_t)to;
 		}
