@@ -31,7 +31,7 @@ static size_t unmap_units(struct tm_part_state *ps, uint32_t page, uint32_t page
 		tm_unit_give(ps, page, pages, run, run_pages);
 		return 0;
 	}
-	ps->mapped_pages -= pages;
+	__atomic_store_n(&ps->mapped_pages, ps->mapped_pages - (pages), __ATOMIC_RELAXED);
 	return (size_t)pages << TM_PAGE_SHIFT;
 }
 
