@@ -127,7 +127,7 @@ void tm_extent_carve(struct tm_part_state *ps, uint32_t run, uint32_t at, uint32
 		run_link(ps, run, head);
 	if (tail)
 		run_link(ps, at + pages, tail);
-	__atomic_store_n(&ps->free_pages, ps->free_pages - (pages), __ATOMIC_RELAXED);
+	tm_part_add(&ps->free_pages, -(uint64_t)pages);
 }
 
 /* Make pages free, one run with their free neighbours of the same part. */
@@ -141,7 +141,7 @@ void tm_extent_join(struct tm_part_state *ps, uint32_t start, uint32_t pages, ui
 	uint32_t run = start;
 	uint32_t tag;
 
-	__atomic_store_n(&ps->free_pages, ps->free_pages + (pages), __ATOMIC_RELAXED);
+	tm_part_add(&ps->free_pages, pages);
 	if (start > ps->trusted && tm_zone_unit(start - 1)->part == part) {
 		tag = *tm_part_tag(start - 1);
 		if (tag & TM_TAG_FREE) {
@@ -191,8 +191,7 @@ static bool grow(struct tm_part_state *ps, uint32_t pages, uint32_t align)
 	got = tm_zone_step(tm_part_of(ps), need, want, &page);
 	if (!got)
 		return false;
-	__atomic_store_n(&ps->mapped_pages, ps->mapped_pages + (got >> TM_PAGE_SHIFT),
-			 __ATOMIC_RELAXED);
+	tm_part_add(&ps->mapped_pages, got >> TM_PAGE_SHIFT);
 	ps->zone_steps++;
 	tm_numa_fresh(tm_part_of(ps), page, got >> TM_PAGE_SHIFT);
 	tm_huge_fresh(tm_part_of(ps), page, got, (size_t)ps->mapped_pages << TM_PAGE_SHIFT);
@@ -304,7 +303,7 @@ static uint32_t take(struct tm_part_state *ps, const struct want *want)
 		return TM_PAGE_NIL;
 	cold = tm_place_cold_pages(f.at, pages);
 	if (cold != 0) {
-		ps->fresh_pages += cold;
+		tm_part_add(&ps->fresh_pages, cold);
 		tm_swing_cold(&ps->swing, cold, tm_part_idle_pages(ps));
 		if (want->grown)
 			tm_dense_grown(tm_part_of(ps), f.at, pages);
@@ -492,12 +491,12 @@ void tm_extent_relabel(struct tm_part_state *ps, enum tm_part to, uint32_t page,
 		tm_zone_unit(page)[i].used = UINT32_MAX;
 		tm_zone_unit(page)[i].part = (uint8_t)to;
 	}
-	__atomic_store_n(&ps->mapped_pages, ps->mapped_pages - (pages), __ATOMIC_RELAXED);
+	tm_part_add(&ps->mapped_pages, -(uint64_t)pages);
 	tm_numa_relabel(tm_part_of(ps), to, page, pages);
 	tm_extent_unlock(ps);
 
 	ps = tm_extent_lock(to);
-	__atomic_store_n(&ps->mapped_pages, ps->mapped_pages + (pages), __ATOMIC_RELAXED);
+	tm_part_add(&ps->mapped_pages, pages);
 	if (TM_UNLIKELY(page < ps->trusted)) { /* it does not take memory from before */
 		tm_extent_unlock(ps);
 		return;

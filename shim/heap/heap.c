@@ -222,7 +222,11 @@ void tm_heap_orphan(struct tm_heap *h)
 	tm_lock_release(&heaps.lock);
 }
 
-bool tm_heap_take_from_orphans(struct tm_heap *h, unsigned klass)
+/* From the first orphan that `take` finds something in. */
+static bool take_from_orphans(struct tm_heap *h,
+			      bool (*take)(struct tm_heap *from, struct tm_heap *to,
+					   unsigned klass),
+			      unsigned klass)
 {
 	bool taken = false;
 
@@ -232,32 +236,37 @@ bool tm_heap_take_from_orphans(struct tm_heap *h, unsigned klass)
 	for (struct tm_heap *o = heaps.orphans; o != NULL && !taken; o = o->next_orphan) {
 		if (tm_remote_waits(o))
 			tm_remote_drain(o);
-		if (o->list[klass] == NULL)
-			continue;
-		tm_span_transfer(o, h, klass);
-		taken = true;
+		taken = take(o, h, klass);
 	}
 	tm_lock_release(&heaps.lock);
 	return taken;
 }
 
+static bool take_spans(struct tm_heap *from, struct tm_heap *to, unsigned klass)
+{
+	if (from->list[klass] == NULL)
+		return false;
+	tm_span_transfer(from, to, klass);
+	return true;
+}
+
+static bool take_arenas(struct tm_heap *from, struct tm_heap *to, unsigned klass)
+{
+	(void)klass;
+	if (from->arena_first == NULL)
+		return false;
+	tm_arena_transfer(from, to);
+	return true;
+}
+
+bool tm_heap_take_from_orphans(struct tm_heap *h, unsigned klass)
+{
+	return take_from_orphans(h, take_spans, klass);
+}
+
 bool tm_heap_take_arenas_from_orphans(struct tm_heap *h)
 {
-	bool taken = false;
-
-	if (atomic_load_explicit(&heaps.orphan_count, memory_order_relaxed) == 0)
-		return false;
-	lock_heaps();
-	for (struct tm_heap *o = heaps.orphans; o != NULL && !taken; o = o->next_orphan) {
-		if (tm_remote_waits(o))
-			tm_remote_drain(o);
-		if (o->arena_first == NULL)
-			continue;
-		tm_arena_transfer(o, h);
-		taken = true;
-	}
-	tm_lock_release(&heaps.lock);
-	return taken;
+	return take_from_orphans(h, take_arenas, 0);
 }
 
 void tm_heap_freed_for(struct tm_heap *h, size_t bytes)

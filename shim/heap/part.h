@@ -37,11 +37,11 @@ struct tm_part_state {
 	uint32_t tick;              /* purge.c's count of ticks */
 	struct tm_swing swing;
 
-	uint32_t warm_page;   /* where resident memory was found last, its end */
-	uint64_t cold_pages;  /* taken of what had been given back, since others had to give */
-	uint64_t fresh_pages; /* [atomic] taken that had to be made resident, over all time */
-	uint64_t mapped_pages;
-	uint64_t free_pages;
+	uint32_t warm_page;    /* where resident memory was found last, its end */
+	uint64_t cold_pages;   /* taken of what had been given back, since others had to give */
+	uint64_t fresh_pages;  /* [atomic] taken that had to be made resident, over all time */
+	uint64_t mapped_pages; /* [lock], read without it: */
+	uint64_t free_pages;   /* so both are written by tm_part_add */
 	uint64_t purged_pages;
 	uint64_t takes;
 	uint64_t gives;
@@ -57,9 +57,19 @@ TM_INLINE uint32_t *tm_part_tag(uint32_t page)
 	return &tm_zone.tags[page];
 }
 
+/* [lock] `by` may be negative, as an unsigned number. */
+TM_INLINE void tm_part_add(uint64_t *pages, uint64_t by)
+{
+	__atomic_store_n(pages, *pages + by, __ATOMIC_RELAXED);
+}
+
+/* Without the lock a figure of a moment ago, in which the two may not fit each other. */
 TM_INLINE uint64_t tm_part_used_pages(enum tm_part part)
 {
-	return tm_parts[part].mapped_pages - tm_parts[part].free_pages;
+	uint64_t mapped = __atomic_load_n(&tm_parts[part].mapped_pages, __ATOMIC_RELAXED);
+	uint64_t unused = __atomic_load_n(&tm_parts[part].free_pages, __ATOMIC_RELAXED);
+
+	return mapped > unused ? mapped - unused : 0;
 }
 
 /* Free and maybe resident. */
@@ -72,6 +82,14 @@ TM_INLINE uint64_t tm_part_idle_pages(const struct tm_part_state *ps)
 TM_INLINE enum tm_part tm_part_of(const struct tm_part_state *ps)
 {
 	return (enum tm_part)(ps - tm_parts);
+}
+
+/* [lock] A unit of this part that is wholly free and stands in its list. */
+TM_INLINE bool tm_unit_is_whole(const struct tm_part_state *ps, uint32_t unit)
+{
+	const struct tm_unit *u = &tm_zone.units[unit];
+
+	return u->part == tm_part_of(ps) && u->used == 0 && (u->flags & TM_UNIT_LISTED);
 }
 
 /* Bin of a run: runs in one bin differ by less than a sixteenth. */

@@ -156,7 +156,7 @@ static size_t give_back(struct tm_part_state *ps, struct piece piece)
 	ok = tm_zone.os->dontneed(tm_zone_page_addr(piece.page),
 				  (size_t)piece.pages << TM_PAGE_SHIFT) == 0;
 
-	(void)tm_extent_lock((enum tm_part)(ps - tm_parts));
+	(void)tm_extent_lock(tm_part_of(ps));
 	mark_given(ps, piece, ok);
 	tm_extent_join(ps, piece.page, piece.pages, &run, &run_pages);
 	tm_unit_give(ps, piece.page, piece.pages, run, run_pages);
@@ -164,13 +164,6 @@ static size_t give_back(struct tm_part_state *ps, struct piece piece)
 		return 0;
 	ps->purged_pages += piece.pages;
 	return (size_t)piece.pages << TM_PAGE_SHIFT;
-}
-
-static bool is_whole(const struct tm_part_state *ps, uint32_t at)
-{
-	const struct tm_unit *u = &tm_zone.units[at];
-
-	return u->part == ps - tm_parts && u->used == 0 && (u->flags & TM_UNIT_LISTED);
 }
 
 enum age {
@@ -185,10 +178,10 @@ static struct piece oldest_units(const struct tm_part_state *ps, uint32_t units_
 	uint32_t from = ps->whole.first;
 	uint32_t to = from + 1;
 
-	while (to < end && to - from < units_max && is_whole(ps, to) &&
+	while (to < end && to - from < units_max && tm_unit_is_whole(ps, to) &&
 	       (age == AGE_ANY || tm_zone.units[to].tick != ps->tick))
 		to++;
-	while (from > 0 && to - from < units_max && is_whole(ps, from - 1) &&
+	while (from > 0 && to - from < units_max && tm_unit_is_whole(ps, from - 1) &&
 	       (age == AGE_ANY || tm_zone.units[from - 1].tick != ps->tick))
 		from--;
 	return (struct piece){from * TM_UNIT_PAGES, (to - from) * TM_UNIT_PAGES};

@@ -38,13 +38,6 @@ static void list_append(struct tm_unit_list *list, uint32_t at)
 	u->flags |= TM_UNIT_LISTED;
 }
 
-static bool is_whole(const struct tm_part_state *ps, uint32_t at)
-{
-	const struct tm_unit *u = &tm_zone.units[at];
-
-	return u->part == ps - tm_parts && u->used == 0 && (u->flags & TM_UNIT_LISTED);
-}
-
 /* Take a unit off its list before its masks change. */
 void tm_unit_unlist(struct tm_part_state *ps, uint32_t at)
 {
@@ -107,9 +100,9 @@ uint32_t tm_unit_youngest(const struct tm_part_state *ps, uint32_t units)
 	uint32_t from = ps->whole.last;
 	uint32_t to = from + 1;
 
-	while (from > 0 && to - from < units && is_whole(ps, from - 1))
+	while (from > 0 && to - from < units && tm_unit_is_whole(ps, from - 1))
 		from--;
-	while (to < end && to - from < units && is_whole(ps, to))
+	while (to < end && to - from < units && tm_unit_is_whole(ps, to))
 		to++;
 	return to - from >= units ? from : TM_UNIT_NIL;
 }
@@ -218,11 +211,7 @@ size_t tm_extent_used_bytes(void)
 {
 	uint64_t pages = 0;
 
-	for (int i = 0; i < TM_PART_COUNT; i++) {
-		uint64_t mapped = __atomic_load_n(&tm_parts[i].mapped_pages, __ATOMIC_RELAXED);
-		uint64_t unused = __atomic_load_n(&tm_parts[i].free_pages, __ATOMIC_RELAXED);
-
-		pages += mapped > unused ? mapped - unused : 0;
-	}
+	for (int i = 0; i < TM_PART_COUNT; i++)
+		pages += tm_part_used_pages((enum tm_part)i);
 	return pages << TM_PAGE_SHIFT;
 }

@@ -26,12 +26,12 @@ static size_t unmap_units(struct tm_part_state *ps, uint32_t page, uint32_t page
 	uint32_t run, run_pages;
 
 	tm_extent_carve(ps, tm_extent_run_start(ps, page), page, pages);
-	if (tm_zone_unmap((enum tm_part)(ps - tm_parts), page, pages)) {
+	if (tm_zone_unmap(tm_part_of(ps), page, pages)) {
 		tm_extent_join(ps, page, pages, &run, &run_pages);
 		tm_unit_give(ps, page, pages, run, run_pages);
 		return 0;
 	}
-	__atomic_store_n(&ps->mapped_pages, ps->mapped_pages - (pages), __ATOMIC_RELAXED);
+	tm_part_add(&ps->mapped_pages, -(uint64_t)pages);
 	return (size_t)pages << TM_PAGE_SHIFT;
 }
 
@@ -41,7 +41,7 @@ static size_t unmap_units(struct tm_part_state *ps, uint32_t page, uint32_t page
  */
 size_t tm_unmap_end(struct tm_part_state *ps, uint32_t keep_units)
 {
-	uint32_t next = tm_zone_next((enum tm_part)(ps - tm_parts));
+	uint32_t next = tm_zone_next(tm_part_of(ps));
 	uint32_t end = next / TM_UNIT_PAGES;
 	uint32_t units = next % TM_UNIT_PAGES ? 0 : clean_at_end(ps, end);
 

@@ -5,7 +5,6 @@
  * Failure: a deadlock, no memory, dirty or doubly used memory, a changed errno.
  */
 #include "stepper.h"
-#include <pthread.h>
 
 enum { SHELF = 64 };
 static const char *what;
@@ -46,27 +45,12 @@ static void stop(uintptr_t at)
 	errno = saved;
 }
 
-static void *live_shortly(void *arg)
-{
-	stepper_begin(stop);
-	free(malloc(100));
-	return arg; /* and on to its end */
-}
-
 static void *work(void *arg)
 {
-	pthread_t t;
-
-	for (size_t i = 0; i < STEPPER_WORKS; i++) {
-		what = stepper_works[i].name;
-		stepper_begin(stop);
-		stepper_works[i].run();
-		stepper_end();
-	}
+	stepper_run_works(&what, stop);
 	for (int i = 0; i < 10; i++) {
 		what = i % 2 ? "a thread's life" : "another thread's life";
-		pthread_create(&t, NULL, live_shortly, NULL);
-		pthread_join(t, NULL);
+		stepper_run_life(stop);
 	}
 	return arg;
 }

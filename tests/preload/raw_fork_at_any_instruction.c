@@ -6,7 +6,6 @@
  * Failure: no memory, a hang, dirty or doubly used memory in the child.
  */
 #include "stepper.h"
-#include <pthread.h>
 #include <semaphore.h>
 
 static sem_t go, done;
@@ -97,28 +96,13 @@ static void stop(uintptr_t at)
 		;
 }
 
-static void *live_shortly(void *arg)
-{
-	stepper_begin(stop);
-	free(malloc(100));
-	return arg; /* and on to its end */
-}
-
 static void *work(void *arg)
 {
-	pthread_t t;
-
 	for (unsigned i = 0; i < 64; i++)
 		theirs[i] = malloc(i % 7 == 0 ? 70000 : 24 + i * 5);
-	for (size_t i = 0; i < STEPPER_WORKS; i++) {
-		what = stepper_works[i].name;
-		stepper_begin(stop);
-		stepper_works[i].run();
-		stepper_end();
-	}
+	stepper_run_works(&what, stop);
 	what = "a thread's life";
-	pthread_create(&t, NULL, live_shortly, NULL);
-	pthread_join(t, NULL);
+	stepper_run_life(stop);
 	end = true;
 	sem_post(&go);
 	return arg;

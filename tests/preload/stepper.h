@@ -8,6 +8,7 @@
 
 #include "probe.h"
 #include <malloc.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 
@@ -212,7 +213,36 @@ static const struct stepper_work {
 	{"spans", stepper_use_spans},         {"trim", stepper_trim},
 	{"many blocks", stepper_use_blocks},
 };
-#define STEPPER_WORKS (sizeof(stepper_works) / sizeof(*stepper_works))
+
+/* Every work in turn; `*what` is the name of the one at hand. */
+static inline void stepper_run_works(const char **what, stepper_stop_fn *stop)
+{
+	for (size_t i = 0; i < sizeof(stepper_works) / sizeof(*stepper_works); i++) {
+		*what = stepper_works[i].name;
+		stepper_begin(stop);
+		stepper_works[i].run();
+		stepper_end();
+	}
+}
+
+static stepper_stop_fn *stepper_life_stop;
+
+static inline void *stepper_life(void *arg)
+{
+	stepper_begin(stepper_life_stop);
+	free(malloc(100));
+	return arg; /* and on to its end */
+}
+
+/* A thread's life, from its first request to its end. */
+static inline void stepper_run_life(stepper_stop_fn *stop)
+{
+	pthread_t t;
+
+	stepper_life_stop = stop;
+	pthread_create(&t, NULL, stepper_life, NULL);
+	pthread_join(t, NULL);
+}
 
 /* Whether to stop here: each place a few times, of those that the seed chooses. */
 static inline bool stepper_chosen(const char *work, uintptr_t at, unsigned share)
