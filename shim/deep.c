@@ -12,6 +12,7 @@
 #include "shim/heap/heap.h"
 #include "shim/heap/large.h"
 #include "shim/heap/span.h"
+#include "shim/heap/tcache_inline.h"
 #include "shim/heap/zone.h"
 #include "shim/ledger.h"
 #include "shim/ledger_areas.h"
@@ -41,27 +42,34 @@ static uint16_t lives_slot[SLOTS]; /* [atomic] number + 1 of a site's record, by
 
 /*
  * A signal handler that interrupted an allocation, or one of these functions, takes no lock: what needs
- * one then is lost, and counted.
+ * one then is lost, and counted. It allocates from emergency memory, since these functions too set
+ * the heap's busy bit: what they need (the ledger's growth) the slow paths of allocation need as well.
  */
-static TM_TLS bool inside;
-
 static bool may_lock(void)
 {
-	return !inside && (tm_heap_word & TM_HEAP_BUSY) == 0;
+	return (tm_heap_word & TM_HEAP_BUSY) == 0;
 }
 
-static void enter(void)
+static uintptr_t enter(void)
 {
-	inside = true;
-	TM_SIGNAL_FENCE();
-	tm_lock_acquire(&lock);
+	uintptr_t word = tm_heap_word;
+
+	(void)tm_tcache_enter(word);
+	return word;
 }
 
-static void leave(void)
+static uintptr_t enter_locked(void)
+{
+	uintptr_t word = enter();
+
+	tm_lock_acquire(&lock);
+	return word;
+}
+
+static void leave_locked(uintptr_t word)
 {
 	tm_lock_release(&lock);
-	TM_SIGNAL_FENCE();
-	inside = false;
+	tm_tcache_leave(word);
 }
 
 bool tm_deep_is_wanted(void)
@@ -103,13 +111,13 @@ static uint64_t *window_of(uint64_t **table, size_t index, uint64_t area, size_t
 	if (TM_UNLIKELY(w == NULL)) {
 		if (!may_lock())
 			return NULL;
-		enter();
+		uintptr_t word = enter_locked();
 		w = table[index];
 		if (w == NULL) {
 			w = map_window(area + index * stride, stride);
 			__atomic_store_n(&table[index], w, __ATOMIC_RELEASE);
 		}
-		leave();
+		leave_locked(word);
 	}
 	return w == NO_WINDOW ? NULL : w;
 }
@@ -205,11 +213,9 @@ static void add_size(size_t size, const void *p)
 		__atomic_fetch_add(&tm_ledger_header()->sizes_lost, 1, __ATOMIC_RELAXED);
 		return;
 	}
-	inside = true;
-	TM_SIGNAL_FENCE();
+	uintptr_t word = enter();
 	tm_sizes_add(size, tier_of(tm_span_head(tm_zone_granule(p))));
-	TM_SIGNAL_FENCE();
-	inside = false;
+	tm_tcache_leave(word);
 }
 
 void tm_deep_born(const void *p)
@@ -258,7 +264,7 @@ static struct tm_ledger_lives *make(uint64_t key)
 
 	if (!may_lock())
 		return NULL;
-	enter();
+	uintptr_t word = enter_locked();
 	l = find(key, &at);
 	if (l == NULL && header->lives < TM_LEDGER_LIVES &&
 	    (l = record_at(header->lives)) != NULL) {
@@ -267,7 +273,7 @@ static struct tm_ledger_lives *make(uint64_t key)
 		__atomic_store_n(&header->lives, header->lives + 1, __ATOMIC_RELEASE);
 		__atomic_store_n(&lives_slot[at], (uint16_t)header->lives, __ATOMIC_RELEASE);
 	}
-	leave();
+	leave_locked(word);
 	return l;
 }
 
