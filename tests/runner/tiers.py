@@ -6,18 +6,12 @@ import json
 import os
 import re
 import subprocess
-import sys
+
+import claims
+from claims import tell as check
 
 RUN, LIB = os.path.join(os.environ["TM_BUILD"], "yi-coder-run"), os.environ["TM_LIB"]
 SHAPE = ["--shape", "tiny", "--layers", "4", "--embd", "512", "--heads", "8", "--kv-heads", "8", "--ff", "1024"]
-passed = failed = 0
-
-
-def check(name, holds, shown=""):
-    global passed, failed
-    passed += bool(holds)
-    failed += not holds
-    print(f"{'ok' if holds else 'FAILED'}: {name} {shown}")
 
 
 def run(*args, preload=""):
@@ -36,8 +30,7 @@ for name, args in ("one prompt", ["-p", "while", "-n", "20"]), ("a load", load):
     check("and the table says so", re.search(r"^tier .*without the library$", shown, re.M) and
           re.search(r"^session +[\d.]+ +-$", shown, re.M), shown if "tier " not in shown else "")
 if not os.path.exists(LIB):
-    print(f"{passed} passed, {failed} failed, 0 skipped")
-    sys.exit(failed > 0)
+    claims.end()
 tiers, shown = run(*load, preload=LIB)
 theirs = {t: tiers[t]["library_bytes"] for t in ("total", "persistent", "session", "temporary")}
 ours = {t: tiers[t]["runner_bytes"] for t in theirs}
@@ -48,5 +41,4 @@ check("weights are persistent", .95 * ours["persistent"] <= theirs["persistent"]
 wrong = sum(abs(theirs[t] - ours[t]) for t in ("persistent", "session", "temporary")) / 2
 check("nine of ten bytes lie where they belong", wrong <= .1 * ours["total"], f"{wrong / ours['total']:.3f} elsewhere")
 check("the table has both", re.search(r"^session +[\d.]+ +[\d.]+$", shown, re.M), "")
-print(f"{passed} passed, {failed} failed, 0 skipped")
-sys.exit(failed > 0)
+claims.end()
