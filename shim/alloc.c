@@ -105,10 +105,8 @@ TM_INLINE void *take_zeroed(size_t n, size_t size, const struct tm_site *site,
 {
 	size_t bytes;
 
-	if (TM_UNLIKELY(__builtin_mul_overflow(n, size, &bytes))) {
-		errno = ENOMEM;
+	if (!tm_alloc_product(n, size, &bytes))
 		return NULL;
-	}
 	void *p = take(bytes, site, count);
 	if (TM_LIKELY(p != NULL))
 		return memset(p, 0, bytes);

@@ -10,6 +10,8 @@
 #ifndef TM_ALLOC_H
 #define TM_ALLOC_H
 
+#include <errno.h>
+
 #include "shim/base/attrs.h"
 #include "shim/base/tunables.h"
 
@@ -41,6 +43,15 @@ size_t tm_alloc_trim_tier(enum tm_tier tier);
 /* The forms that give every block at least TIERMALLOC_ALIGN; alloc_align.c. They keep the account. */
 struct tm_ops;
 void tm_alloc_align_ops(struct tm_ops *ops);
+
+/* calloc's product. False: it overflows, errno is set. */
+TM_INLINE bool tm_alloc_product(size_t n, size_t size, size_t *ret_bytes)
+{
+	if (TM_LIKELY(!__builtin_mul_overflow(n, size, ret_bytes)))
+		return true;
+	errno = ENOMEM;
+	return false;
+}
 
 /* Everything behind the fast paths; see alloc_slow.c. */
 struct tm_site;

@@ -25,10 +25,8 @@ static void *align_calloc(size_t n, size_t size)
 {
 	size_t bytes;
 
-	if (__builtin_mul_overflow(n, size, &bytes)) {
-		errno = ENOMEM;
+	if (!tm_alloc_product(n, size, &bytes))
 		return NULL;
-	}
 	void *p = align_malloc(bytes);
 	return p == NULL ? NULL : memset(p, 0, bytes);
 }

@@ -246,13 +246,12 @@ static void give_guarded(char *p, const struct block *b)
 
 	if (!is_filled(p + b->size, TAIL_BYTES, TAIL_BYTE))
 		tell(TM_ERROR_OVERRUN, p, "written behind the end:", b->size);
+	memset(p, freed_byte(), b->size);
 	if (b->size > QUARANTINED_MAX) {
-		memset(p, freed_byte(), b->size);
 		memset(front, 0, sizeof(*front));
 		tm_alloc_free(b->base);
 		return;
 	}
-	memset(p, freed_byte(), b->size);
 	memset(p + b->size, TAIL_BYTE, TAIL_BYTES);
 	front->key = ~front->key;
 	put(p, b->size);
@@ -319,10 +318,8 @@ static void *debug_calloc(size_t n, size_t size)
 {
 	size_t bytes;
 
-	if (__builtin_mul_overflow(n, size, &bytes)) {
-		errno = ENOMEM;
+	if (!tm_alloc_product(n, size, &bytes))
 		return NULL;
-	}
 	return debug_take(bytes, 16, true, TM_SITE_HERE);
 }
 

@@ -213,7 +213,7 @@ static void sum_tiers(struct tm_snapshot *s)
 		struct tm_snapshot_tier *all = &s->tier[TM_TIER_ALL], *t = &s->tier[i];
 
 		t->peak_bytes = atomic_load_explicit(&tm_tiers[i].peak_bytes, memory_order_relaxed);
-		t->refused = atomic_load_explicit(&tm_tiers[i].refused, memory_order_relaxed);
+		t->refused = tm_tier_refused((enum tm_tier)i);
 		t->peak_bytes = tm_bits_max(t->peak_bytes, t->live_bytes);
 		all->live_bytes += t->live_bytes;
 		all->slot_bytes += t->slot_bytes;

@@ -191,12 +191,10 @@ void tm_pooling_write(void)
 void tm_pooling_verdict(struct tm_fmt_out *out)
 {
 	struct tm_pool_stats stats;
-	uint64_t exhausted = 0, refused = 0;
+	uint64_t exhausted = 0, refused = tm_tier_refused(TM_TIER_ALL);
 
 	for (unsigned i = 0; tm_pool_stats(i, &stats); i++)
 		exhausted += stats.exhausted;
-	for (unsigned i = 0; i < TM_TIER_COUNT; i++)
-		refused += atomic_load_explicit(&tm_tiers[i].refused, memory_order_relaxed);
 	if (exhausted != 0)
 		tm_fmt_add(out, "; pools exhausted %zu times", (size_t)exhausted);
 	if (refused != 0)

@@ -394,10 +394,8 @@ static void *python_calloc(size_t n, size_t size)
 {
 	size_t bytes;
 
-	if (__builtin_mul_overflow(n, size, &bytes)) {
-		errno = ENOMEM;
+	if (!tm_alloc_product(n, size, &bytes))
 		return NULL;
-	}
 	struct tm_site site = with_line(TM_SITE_HERE, bytes);
 	if (bytes > TM_SLOT_MAX)
 		return tm_alloc_zero_slow(bytes, site);

@@ -79,19 +79,6 @@ static void read_cached(uint64_t *cached, uint64_t *mapped)
 	}
 }
 
-/* 0: all. */
-static uint64_t refused_by(unsigned tier)
-{
-	uint64_t sum = 0;
-
-	for (unsigned t = tier == 0 ? 1 : tier; t < TM_TIER_COUNT; t++) {
-		sum += atomic_load_explicit(&tm_tiers[t].refused, memory_order_relaxed);
-		if (tier != 0)
-			break;
-	}
-	return sum;
-}
-
 /* [lock] */
 static void write_counters(uint64_t now_ms, const struct tm_proc_memory *memory,
 			   const uint64_t *cached, const uint64_t *mapped)
@@ -125,7 +112,7 @@ static void write_counters(uint64_t now_ms, const struct tm_proc_memory *memory,
 		word[TM_LEDGER_TIER_slot_bytes] = t->slot_bytes[tier];
 		word[TM_LEDGER_TIER_cached_bytes] = cached[tier];
 		word[TM_LEDGER_TIER_mapped_bytes] = mapped[tier];
-		word[TM_LEDGER_TIER_refused] = refused_by(tier);
+		word[TM_LEDGER_TIER_refused] = tm_tier_refused((enum tm_tier)tier);
 		if (tier == 0) {
 			word[TM_LEDGER_TIER_resident_bytes] = tm_sheet_resident_bytes();
 			word[TM_LEDGER_TIER_huge_bytes] = tm_sheet_huge_bytes();
@@ -259,11 +246,6 @@ static bool has_grown(uint64_t now_ms)
 	       tm_extent_used_bytes() > before + before / GROWN_SHARE + GROWN_BYTES;
 }
 
-static uint64_t later(uint64_t ms, uint64_t other_ms)
-{
-	return ms > other_ms ? ms : other_ms;
-}
-
 void tm_samples_tick(uint64_t now_ms)
 {
 	struct tm_ledger_header *header = tm_ledger_header();
@@ -287,9 +269,9 @@ void tm_samples_tick(uint64_t now_ms)
 		tm_decisions_tick();
 		pause = due.count_ns / 1000000 * COUNT_SHARE;
 		__atomic_store_n(&due.used_bytes, tm_extent_used_bytes(), __ATOMIC_RELAXED);
-		__atomic_store_n(&due.soon_ms, now_ms + later(pause, STEP_MIN_MS),
+		__atomic_store_n(&due.soon_ms, now_ms + tm_bits_max(pause, STEP_MIN_MS),
 				 __ATOMIC_RELAXED);
-		__atomic_store_n(&due.next_ms, now_ms + later(pause, scaled(SAMPLE_MS)),
+		__atomic_store_n(&due.next_ms, now_ms + tm_bits_max(pause, scaled(SAMPLE_MS)),
 				 __ATOMIC_RELAXED);
 	}
 	tm_lock_release(&lock);

@@ -327,24 +327,24 @@ static bool has_bit(const uint8_t *plane, uint64_t bit)
 	return (plane[bit / 8] >> (bit % 8) & 1) != 0;
 }
 
-static void point_out(uintptr_t word)
+static void point_out_as(unsigned plane, uintptr_t word)
 {
 	struct object o;
 
 	word &= ADDRESS_MASK;
 	if (word - tm_zone.base < tm_zone.len && object_at(word, &o) && !is_marked(o.at) &&
 	    o.bit != UINT64_MAX && has_bit(image.plane[TM_LEDGER_ONCE], o.bit))
-		set_bit(TM_LEDGER_INDIRECT, o.bit);
+		set_bit(plane, o.bit);
+}
+
+static void point_out(uintptr_t word)
+{
+	point_out_as(TM_LEDGER_INDIRECT, word);
 }
 
 static void point_out_stale(uintptr_t word)
 {
-	struct object o;
-
-	word &= ADDRESS_MASK;
-	if (word - tm_zone.base < tm_zone.len && object_at(word, &o) && !is_marked(o.at) &&
-	    o.bit != UINT64_MAX && has_bit(image.plane[TM_LEDGER_ONCE], o.bit))
-		set_bit(TM_LEDGER_STALE, o.bit);
+	point_out_as(TM_LEDGER_STALE, word);
 }
 
 static void judge(const struct object *o, uint32_t epoch, uint32_t last_epoch)

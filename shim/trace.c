@@ -195,10 +195,8 @@ static void *trace_calloc(size_t n, size_t size)
 {
 	size_t bytes;
 
-	if (__builtin_mul_overflow(n, size, &bytes)) {
-		errno = ENOMEM;
+	if (!tm_alloc_product(n, size, &bytes))
 		return NULL;
-	}
 	struct tm_site site = line_of(TM_SITE_HERE, bytes);
 	return noted(TM_TRACE_RECORD_CALLOC, tm_alloc_zero_slow(bytes, site), bytes, 0, site);
 }

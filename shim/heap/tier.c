@@ -83,3 +83,14 @@ void tm_tier_sub_span(enum tm_tier tier, size_t bytes)
 {
 	atomic_fetch_sub_explicit(&tm_tiers[tier].span_bytes, bytes, memory_order_relaxed);
 }
+
+uint64_t tm_tier_refused(enum tm_tier tier)
+{
+	uint64_t sum = 0;
+
+	if (tier != TM_TIER_ALL)
+		return atomic_load_explicit(&tm_tiers[tier].refused, memory_order_relaxed);
+	for (unsigned i = TM_TIER_ALL + 1; i < TM_TIER_COUNT; i++)
+		sum += tm_tier_refused((enum tm_tier)i);
+	return sum;
+}

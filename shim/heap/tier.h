@@ -71,6 +71,9 @@ bool tm_tier_admits(enum tm_tier tier, size_t bytes);
 /* The same question, and nothing is counted. */
 bool tm_tier_has_room(enum tm_tier tier, size_t bytes);
 
+/* Requests beyond the ceiling; TM_TIER_ALL: of all tiers. */
+uint64_t tm_tier_refused(enum tm_tier tier);
+
 /* A block's requested bytes come, or go. */
 void tm_tier_add_block(enum tm_tier tier, size_t bytes);
 void tm_tier_sub_block(enum tm_tier tier, size_t bytes);
