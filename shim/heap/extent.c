@@ -281,8 +281,10 @@ uint32_t tm_extent_run_start(const struct tm_part_state *ps, uint32_t page)
 static void tell(struct tm_part_state *ps, size_t taken)
 {
 	if (tm_swing_note(&ps->swing, ps->mapped_pages - ps->free_pages, tm_part_idle_pages(ps),
-			  taken))
+			  taken)) {
 		tm_purge_consider(ps);
+		tm_settle(ps);
+	}
 }
 
 /* What is known of the pages wanted. */
@@ -489,7 +491,7 @@ void tm_extent_relabel(struct tm_part_state *ps, enum tm_part to, uint32_t page,
 	for (uint32_t i = 0; i < pages / TM_UNIT_PAGES; i++) {
 		tm_unit_unlist(ps, page / TM_UNIT_PAGES + i);
 		tm_zone_unit(page)[i].used = UINT32_MAX;
-		tm_zone_unit(page)[i].part = (uint8_t)to;
+		__atomic_store_n(&tm_zone_unit(page)[i].part, (uint8_t)to, __ATOMIC_RELAXED);
 	}
 	tm_part_add(&ps->mapped_pages, -(uint64_t)pages);
 	tm_numa_relabel(tm_part_of(ps), to, page, pages);

@@ -15,6 +15,7 @@ libtmcore_a_SOURCES += \
 	%reldir%/huge.c \
 	%reldir%/huge.h \
 	%reldir%/place.c \
+	%reldir%/settle.c \
 	%reldir%/swing.c \
 	%reldir%/swing.h \
 	%reldir%/tier.c \

@@ -37,11 +37,14 @@ struct tm_part_state {
 	uint32_t tick;              /* purge.c's count of ticks */
 	struct tm_swing swing;
 
-	uint32_t warm_page;    /* where resident memory was found last, its end */
-	uint64_t cold_pages;   /* taken of what had been given back, since others had to give */
-	uint64_t fresh_pages;  /* [atomic] taken that had to be made resident, over all time */
-	uint64_t mapped_pages; /* [lock], read without it: */
-	uint64_t free_pages;   /* so both are written by tm_part_add */
+	uint32_t warm_page;     /* where resident memory was found last, its end */
+	uint64_t cold_pages;    /* taken of what had been given back, since others had to give */
+	uint64_t fresh_pages;   /* [atomic] taken that had to be made resident, over all time */
+	uint32_t settle_unit;   /* settle.c: where it goes on, */
+	uint64_t settle_pages;  /* fresh pages when it began, */
+	uint64_t settled_pages; /* and when it had been everywhere */
+	uint64_t mapped_pages;  /* [lock], read without it: */
+	uint64_t free_pages;    /* so both are written by tm_part_add */
 	uint64_t purged_pages;
 	uint64_t takes;
 	uint64_t gives;
@@ -133,6 +136,9 @@ size_t tm_unmap_all(enum tm_part part); /* takes the lock */
 
 /* purge.c: a window of the part's swing ended */
 void tm_purge_consider(const struct tm_part_state *ps);
+
+/* settle.c; [part lock] */
+void tm_settle(struct tm_part_state *ps);
 
 /* unit.c */
 void tm_unit_init(struct tm_part_state *ps);

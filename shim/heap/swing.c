@@ -20,6 +20,11 @@
 /* Debts from here on are worth a look. */
 #define DEBT_PAGES (((uint64_t)16 << 20) >> TM_PAGE_SHIFT)
 
+bool tm_swing_is_step(const struct tm_swing *s)
+{
+	return tm_bits_max(s->back, s->back_before) * STEP_SHARE >= s->peak && s->peak != 0;
+}
+
 static uint64_t hot_pages(const struct tm_swing *s)
 {
 	uint64_t back = tm_bits_max(s->back, s->back_before);
@@ -32,7 +37,7 @@ static uint64_t hot_pages(const struct tm_swing *s)
 
 static void end_window(struct tm_swing *s, uint64_t used)
 {
-	bool step = tm_bits_max(s->back, s->back_before) * STEP_SHARE >= s->peak;
+	bool step = tm_swing_is_step(s);
 
 	s->back_from = s->taken;
 	s->back_before =

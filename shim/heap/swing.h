@@ -39,6 +39,9 @@ void tm_swing_cold(struct tm_swing *s, uint64_t pages, uint64_t idle);
 /* What may go back at once of the idle pages, if so many stay at least. */
 uint64_t tm_swing_surplus(const struct tm_swing *s, uint64_t used, uint64_t idle, uint64_t keep);
 
+/* Lately a quarter of all and more was given up and taken again. */
+bool tm_swing_is_step(const struct tm_swing *s);
+
 /* It went. */
 void tm_swing_purged(struct tm_swing *s, uint64_t pages);
 

@@ -256,7 +256,7 @@ static void mark_units(size_t from, size_t bytes, uint8_t part)
 	struct tm_unit *u = tm_zone.units + (from >> TM_UNIT_SHIFT);
 
 	for (size_t n = bytes >> TM_UNIT_SHIFT; n; n--, u++)
-		u->part = part;
+		__atomic_store_n(&u->part, part, __ATOMIC_RELAXED);
 }
 
 /* Nothing is mapped there any more. Neighbours read the part meanwhile, and nothing else. */
