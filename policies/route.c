@@ -144,9 +144,10 @@ static TM_NOINLINE uint32_t rule_of(struct tm_route *route, struct tm_route_thre
 		known = place_rules(route, index);
 	if (known != RULES_SOME)
 		return 0;
-	return tm_rules_match(route->rules, &route->site_rules[index], thread_rules(route, mine),
-			      &(struct tm_rules_request){request->size, request->align,
-							 tm_phase_now(&route->phase)});
+	return tm_rules_match(
+		route->rules, &route->site_rules[index], thread_rules(route, mine),
+		&(struct tm_rules_request){request->asked ? request->asked : request->size,
+					   request->align, tm_phase_now(&route->phase)});
 }
 
 /* --- sites ------------------------------------------------------------------------------------ */
@@ -377,6 +378,12 @@ static uint8_t authority_of(const struct tm_route *route, uint16_t rule)
 	return route->rules->rule[rule - 1].is_profile ? TM_AUTHORITY_PROFILE : TM_AUTHORITY_RULE;
 }
 
+static void note_rule(struct tm_site_record *r, uint16_t rule)
+{
+	if (rule != 0 && atomic_load_explicit(&r->ruled, memory_order_relaxed) != rule)
+		atomic_store_explicit(&r->ruled, rule, memory_order_relaxed);
+}
+
 static void obey_rules(struct tm_route *route, struct tm_route_thread *mine,
 		       const struct tm_route_request *request, struct tm_route_decision *d)
 {
@@ -385,8 +392,7 @@ static void obey_rules(struct tm_route *route, struct tm_route_thread *mine,
 	d->rule = (uint16_t)rule_of(route, mine, d->site, request);
 	if (atomic_load_explicit(&r->rule, memory_order_relaxed) != d->rule)
 		atomic_store_explicit(&r->rule, d->rule, memory_order_relaxed);
-	if (d->rule != 0 && atomic_load_explicit(&r->ruled, memory_order_relaxed) != d->rule)
-		atomic_store_explicit(&r->ruled, d->rule, memory_order_relaxed);
+	note_rule(r, d->rule);
 	if (d->rule && tm_rules_actions(route->rules, d->rule)->tier) {
 		d->tier = tm_rules_actions(route->rules, d->rule)->tier;
 		d->authority = authority_of(route, d->rule);
@@ -417,6 +423,21 @@ TM_NOINLINE struct tm_route_decision tm_route_decide_slow(struct tm_route *route
 	renew_stamp(route);
 	settle(route, way, d);
 	return d;
+}
+
+unsigned tm_route_rule(struct tm_route *route, struct tm_route_thread *mine,
+		       const struct tm_route_request *request)
+{
+	bool large = request->size >= TM_PHASE_LARGE_BYTES;
+	struct tm_site_birth birth = {.key = tm_sites_key_coarse(request->return_address, large),
+				      .return_address = request->return_address,
+				      .level = TM_SITE_COARSE};
+	uint16_t index = tm_sites_enter(&route->sites, &birth);
+	uint32_t rule = rule_of(route, mine, index, request);
+
+	if (index != 0)
+		note_rule(&route->sites.record[index], (uint16_t)rule);
+	return rule;
 }
 
 void tm_route_heard(struct tm_route *route, struct tm_route_thread *mine, uint32_t requests)

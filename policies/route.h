@@ -40,6 +40,7 @@ struct tm_route_request {
 	size_t align;
 	uintptr_t return_address;
 	uint32_t height; /* of the stack at the call, in 16 bytes: (stack top - frame) >> 4 */
+	size_t asked;    /* by the program, which is what rules look at; 0: `size` */
 };
 
 struct tm_route_decision {
@@ -193,6 +194,12 @@ struct tm_route_decision tm_route_batch(struct tm_route *route, struct tm_route_
 
 /* So many requests above 1 KiB of this thread were not told one by one. Looks at the clock. */
 void tm_route_heard(struct tm_route *route, struct tm_route_thread *mine, uint32_t requests);
+
+/*
+ * The rule of a request of any size, also of those that nobody decides about; 0: none. Slow, learns nothing.
+ */
+unsigned tm_route_rule(struct tm_route *route, struct tm_route_thread *mine,
+		       const struct tm_route_request *request);
 
 /* Rules were added: decisions are made anew. */
 void tm_route_rules_added(struct tm_route *route);

@@ -66,6 +66,12 @@ void *tm_alloc_zero_slow(size_t size, struct tm_site site);
 void *tm_alloc_page_aligned(size_t align, size_t size, struct tm_site site);
 void *tm_alloc_aligned_slow(size_t align, size_t size, struct tm_site site);
 void *tm_alloc_zero_aligned(size_t align, size_t size, struct tm_site site);
+/* `size` is what stands around the `asked` bytes of the program, too. */
+struct tm_alloc_padded {
+	size_t align, size, asked;
+	bool zero;
+};
+void *tm_alloc_padded(const struct tm_alloc_padded *r, struct tm_site site);
 /*
  * The live block that covers an address of the zone, and what was asked for, or more, up to what its
  * slot has, of aligned and of inherited ones; NULL: none.

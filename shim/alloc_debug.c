@@ -15,6 +15,8 @@
 #include "shim/heap/account.h"
 #include "shim/heap/zone.h"
 #include "shim/os/msg.h"
+#include "shim/routing.h"
+#include "shim/thread.h"
 
 /* Behind a block; in front there is as much, or as much as its alignment. */
 #define TAIL_BYTES 16u
@@ -64,9 +66,16 @@ struct block {
 	size_t size; /* what the program asked for; PLAIN: likewise, or what the slot has */
 };
 
+/* Some blocks have canaries. */
 static bool guards(void)
 {
-	return tm_root.options.guard == TM_GUARD_ALL;
+	return tm_root.options.guard == TM_GUARD_ALL || tm_routing_guards(TM_RULE_GUARD_ALL);
+}
+
+static bool asks_rules(void)
+{
+	return tm_routing_guards(TM_RULE_GUARD_OFF) || tm_routing_guards(TM_RULE_GUARD_SAMPLE) ||
+	       tm_routing_guards(TM_RULE_GUARD_ALL);
 }
 
 static struct block look(const void *p)
@@ -131,8 +140,7 @@ static void *guarded(size_t size, size_t align, bool zero, struct tm_site site)
 	char *base = NULL;
 
 	if (size <= PTRDIFF_MAX && !__builtin_add_overflow(size, front + TAIL_BYTES, &total))
-		base = zero ? tm_alloc_zero_aligned(align, total, site)
-			    : tm_alloc_aligned_slow(align, total, site);
+		base = tm_alloc_padded(&(struct tm_alloc_padded){align, total, size, zero}, site);
 	else
 		errno = ENOMEM;
 	/* in a signal handler: memory of another kind, which has no entries */
@@ -158,8 +166,11 @@ static void evict(char *p)
 	if (b.state != BLOCK_FREED || !is_filled(p, b.size, freed_byte()) ||
 	    !is_filled(p + b.size, TAIL_BYTES, TAIL_BYTE))
 		tell(TM_ERROR_USE_AFTER_FREE, p, "written after its free:", b.size);
-	if (b.base != NULL)
-		tm_alloc_free(b.base);
+	if (b.base == NULL)
+		return;
+	/* the next block here may be one without canaries */
+	memset(b.base, 0, sizeof(struct front));
+	tm_alloc_free(b.base);
 }
 
 static void evict_next(void)
@@ -198,13 +209,49 @@ void tm_alloc_debug_drain(void)
 
 /* --- the family ------------------------------------------------------------------------------- */
 
-static void *take(size_t size, size_t align, bool zero, struct tm_site site)
+static enum tm_guard asked_of_rules(size_t size, size_t align, struct tm_site site)
+{
+	struct tm_thread_heap held = tm_thread_enter();
+	enum tm_rule_guard guard = TM_RULE_GUARD_UNSET;
+
+	if (held.hold != TM_THREAD_NONE)
+		guard = tm_routing_guard(held.heap,
+					 &(struct tm_routing_request){size, align, site, 0});
+	tm_thread_leave(held);
+	switch (guard) {
+	case TM_RULE_GUARD_OFF: return TM_GUARD_OFF;
+	case TM_RULE_GUARD_SAMPLE: return TM_GUARD_SAMPLE;
+	case TM_RULE_GUARD_ALL: return TM_GUARD_ALL;
+	case TM_RULE_GUARD_UNSET: break;
+	}
+	return (enum tm_guard)tm_root.options.guard;
+}
+
+static bool is_sampled(void)
+{
+	if (until_sample-- != 0)
+		return false;
+	until_sample = tm_root.options.guard_one_in - 1;
+	return true;
+}
+
+/* What is done about this request: TM_GUARD_SAMPLE for the one of many whose turn it is. */
+static enum tm_guard choose(size_t size, size_t align, struct tm_site site)
+{
+	enum tm_guard guard = (enum tm_guard)tm_root.options.guard;
+
+	if (asks_rules())
+		guard = asked_of_rules(size, align, site);
+	return guard == TM_GUARD_SAMPLE && !is_sampled() ? TM_GUARD_OFF : guard;
+}
+
+static void *take(size_t size, size_t align, bool zero, struct tm_site site, enum tm_guard guard)
 {
 	void *p;
 
 	if (align < tm_root.options.align_bytes)
 		align = tm_root.options.align_bytes;
-	if (guards())
+	if (guard == TM_GUARD_ALL)
 		p = guarded(size, align, zero, site);
 	else if (zero)
 		p = tm_alloc_zero_aligned(align, size, site);
@@ -213,23 +260,15 @@ static void *take(size_t size, size_t align, bool zero, struct tm_site site)
 				: tm_alloc_aligned_slow(align, size, site);
 	/* all that malloc_usable_size allows */
 	if (p != NULL && !zero && tm_root.options.fill_alloc >= 0)
-		memset(p, tm_root.options.fill_alloc, guards() ? size : tm_alloc_usable(p));
+		memset(p, tm_root.options.fill_alloc,
+		       guard == TM_GUARD_ALL ? size : tm_alloc_usable(p));
 	return p;
 }
 
-static bool is_sampled(void)
+static void *take_chosen(size_t size, size_t align, bool zero, struct tm_site site,
+			 enum tm_guard guard)
 {
-	if (tm_root.options.guard != TM_GUARD_SAMPLE)
-		return false;
-	if (until_sample-- != 0)
-		return false;
-	until_sample = tm_root.options.guard_one_in - 1;
-	return true;
-}
-
-static void *debug_take(size_t size, size_t align, bool zero, struct tm_site site)
-{
-	if (is_sampled()) {
+	if (guard == TM_GUARD_SAMPLE) {
 		void *p = tm_guard_pages_take(size, tm_bits_max(align, 16));
 
 		if (p != NULL && !zero && tm_root.options.fill_alloc >= 0)
@@ -237,7 +276,12 @@ static void *debug_take(size_t size, size_t align, bool zero, struct tm_site sit
 		if (p != NULL)
 			return p;
 	}
-	return take(size, align, zero, site);
+	return take(size, align, zero, site, guard);
+}
+
+static void *debug_take(size_t size, size_t align, bool zero, struct tm_site site)
+{
+	return take_chosen(size, align, zero, site, choose(size, align, site));
 }
 
 static void give_guarded(char *p, const struct block *b)
@@ -323,9 +367,18 @@ static void *debug_calloc(size_t n, size_t size)
 	return debug_take(bytes, 16, true, TM_SITE_HERE);
 }
 
-/* Always moves: who kept the old pointer shows. */
+/* Nothing is to be found out about it, before and after. */
+static bool is_plain(const void *p, enum tm_guard guard)
+{
+	return guard == TM_GUARD_OFF && tm_root.options.fill_alloc < 0 &&
+	       tm_root.options.fill_free < 0 && tm_root.options.align_bytes <= 16 &&
+	       !tm_guard_pages_own(p) && look(p).state == BLOCK_PLAIN;
+}
+
+/* Guarded and filled blocks always move: who kept the old pointer shows. */
 static void *debug_realloc(void *p, size_t size)
 {
+	enum tm_guard guard;
 	size_t old_bytes;
 	void *fresh;
 
@@ -337,13 +390,16 @@ static void *debug_realloc(void *p, size_t size)
 	}
 	if (!tm_zone_contains(p) && !tm_guard_pages_own(p))
 		return tm_alloc_realloc(p, size);
+	guard = choose(size, 16, TM_SITE_HERE);
+	if (is_plain(p, guard))
+		return tm_alloc_realloc_slow(p, size, TM_SITE_HERE);
 	old_bytes = bytes_of(p);
 	if (old_bytes == SIZE_MAX) {
 		debug_free(p); /* counts what is wrong */
 		errno = ENOMEM;
 		return NULL;
 	}
-	fresh = debug_take(size, 16, false, TM_SITE_HERE);
+	fresh = take_chosen(size, 16, false, TM_SITE_HERE, guard);
 	if (fresh == NULL)
 		return NULL;
 	memcpy(fresh, p, tm_bits_min(old_bytes, size));
@@ -408,16 +464,28 @@ static void debug_delete_sized(void *p, size_t size)
 	debug_free(p);
 }
 
+static bool samples(void)
+{
+	return tm_root.options.guard == TM_GUARD_SAMPLE || tm_routing_guards(TM_RULE_GUARD_SAMPLE);
+}
+
 bool tm_alloc_debug_is_wanted(void)
 {
-	return tm_root.options.guard != TM_GUARD_OFF || tm_root.options.fill_alloc >= 0 ||
+	return guards() || samples() || tm_root.options.fill_alloc >= 0 ||
 	       tm_root.options.fill_free >= 0;
+}
+
+bool tm_alloc_debug_can(enum tm_rule_guard guard)
+{
+	return guard == TM_RULE_GUARD_ALL      ? guards()
+	       : guard == TM_RULE_GUARD_SAMPLE ? samples()
+					       : true;
 }
 
 void tm_alloc_debug_ops(struct tm_ops *ops)
 {
-	if (tm_root.options.guard == TM_GUARD_SAMPLE && !tm_guard_pages_init())
-		tm_msg(TM_MSG_WARN, "TIERMALLOC_GUARD: no memory, nothing is sampled");
+	if (samples() && !tm_guard_pages_init())
+		tm_msg(TM_MSG_WARN, "guard=sample: no memory, nothing is sampled");
 	*ops = (struct tm_ops){
 		.malloc = debug_malloc,
 		.free = debug_free,

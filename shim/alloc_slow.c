@@ -42,6 +42,7 @@ struct request {
 	enum tm_fill fill;
 	enum tm_tier tier; /* TM_TIER_ALL: the policies choose */
 	struct tm_site site;
+	size_t asked; /* by the program, where `size` has canaries; 0: `size` */
 };
 
 /* Large blocks freed where no lock may be taken; whoever holds a heap next frees them. */
@@ -145,7 +146,8 @@ static void *large_take(struct tm_heap *h, const struct request *r)
 	free_deferred(h);
 	look_later(h);
 	if (d.tier == TM_TIER_ALL)
-		d = tm_routing_decide(h, &(struct tm_routing_request){size, r->align, r->site});
+		d = tm_routing_decide(
+			h, &(struct tm_routing_request){size, r->align, r->site, r->asked});
 	struct tm_pool *pool = tm_pooling_of(size, &d);
 	large.tier = (enum tm_tier)d.tier;
 	large.part = tm_tier_part(large.tier, is_sure(d) ? TM_TIER_ASKED : TM_TIER_GUESSED);
@@ -229,12 +231,18 @@ static void *slow_any(const struct request *r)
 
 static void *slow(size_t size, size_t align, enum tm_fill fill, struct tm_site site)
 {
-	return slow_any(&(struct request){size, align, fill, TM_TIER_ALL, site});
+	return slow_any(&(struct request){size, align, fill, TM_TIER_ALL, site, 0});
+}
+
+void *tm_alloc_padded(const struct tm_alloc_padded *r, struct tm_site site)
+{
+	return slow_any(&(struct request){r->size, r->align, r->zero ? TM_FILL_ZERO : TM_FILL_ANY,
+					  TM_TIER_ALL, site, r->asked});
 }
 
 void *tm_alloc_tier(size_t size, size_t align, enum tm_tier tier, struct tm_site site)
 {
-	return slow_any(&(struct request){size, align, TM_FILL_ANY, tier, site});
+	return slow_any(&(struct request){size, align, TM_FILL_ANY, tier, site, 0});
 }
 
 TM_NOINLINE void *tm_alloc_slow(size_t size, struct tm_site site)

@@ -103,13 +103,13 @@ int tm_core_boot(void)
 	tm_thread_init();
 	tm_python_init();
 	tm_ledger_init();
+	tm_routing_init();
 	/* The aligned forms exist with the account only; a wrong free is noticed by its entry. */
 	tm_span_keeps_entries = options->ledger != TM_LEDGER_OFF || options->align_bytes > 16 ||
 				tm_alloc_debug_is_wanted() ||
 				options->on_error == TM_ON_ERROR_ABORT ||
 				(options->trace != NULL && options->trace[0] != '\0');
 	configure_purge(options);
-	tm_routing_init();
 	tm_pooling_init();
 	tm_helper_init((enum tm_thread)options->thread, help);
 	return 0;

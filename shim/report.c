@@ -151,9 +151,9 @@ static void add_counts(struct tm_fmt_out *out)
 	add_count(out, "interior frees", tm_error_total(TM_ERROR_INTERIOR),
 		  "inside a block: ignored");
 	add_count(out, "double frees", tm_error_total(TM_ERROR_DOUBLE), "ignored");
-	add_count(out, "overruns", tm_error_total(TM_ERROR_OVERRUN), "found by TIERMALLOC_GUARD");
+	add_count(out, "overruns", tm_error_total(TM_ERROR_OVERRUN), "found by guards");
 	add_count(out, "uses after free", tm_error_total(TM_ERROR_USE_AFTER_FREE),
-		  "found by TIERMALLOC_GUARD");
+		  "found by guards");
 	add_count(out, "size mismatches", tm_error_total(TM_ERROR_SIZE_MISMATCH),
 		  "of sized deletes");
 	add_count(out, "foreign frees", tm_foreign_handed_back(), "of libc's blocks: handed to it");

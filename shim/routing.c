@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "shim/alloc_debug.h"
 #include "shim/base/bits.h"
 #include "shim/boot.h"
 #include "shim/decisions.h"
@@ -33,6 +34,9 @@
 #define LOOK_FIRST 255
 #define LOOK_MIN 15
 #define LOOK_MAX 1023
+/* The thread's name is asked for at its first so many requests, later as often as this. */
+#define NAMED_AT_ONCE 64u
+#define NAMED_MS 25u
 /* And a census takes no more than a fiftieth of the time. */
 #define CENSUS_SHARE 50u
 /* Of a row's births at most 1/16 live: what died since has died soon. */
@@ -50,6 +54,8 @@ struct note {
 struct mine {
 	struct tm_route_thread thread;
 	int32_t tid;    /* for whom `thread` was begun */
+	uint32_t named; /* how often its name was asked for; NAMED_AT_ONCE: now and then */
+	uint64_t named_ms;
 	int32_t period; /* what h->medium_left started from */
 	uint64_t looked_ms;
 	uint32_t census_epoch;
@@ -61,9 +67,10 @@ _Static_assert(sizeof(struct mine) <= TM_HEAP_ROOM_BYTES, "it fits behind a heap
 static struct {
 	struct tm_route route;
 	struct tm_rules rules;
-	_Atomic bool ready;  /* the sites have memory */
-	_Atomic bool failed; /* there is none: not tried again */
-	struct tm_lock lock; /* of adding rules and of the first block */
+	_Atomic bool ready;     /* the sites have memory */
+	_Atomic bool failed;    /* there is none: not tried again */
+	_Atomic uint8_t guards; /* bit n: a rule says enum tm_rule_guard n */
+	struct tm_lock lock;    /* of adding rules and of the first block */
 } routing = {.lock = TM_LOCK_INIT(TM_RANK_RULES)};
 
 static struct mine *mine_of(struct tm_heap *h)
@@ -71,13 +78,34 @@ static struct mine *mine_of(struct tm_heap *h)
 	struct mine *mine = (struct mine *)((uintptr_t)h + TM_HEAP_ROOM_OFFSET);
 
 	if (TM_UNLIKELY(mine->tid != h->tid)) {
-		char name[17] = "";
-
-		if (routing.rules.by_thread)
-			tm_proc_name(name, sizeof(name));
-		tm_route_thread_begin(&mine->thread, name);
+		tm_route_thread_begin(&mine->thread, "");
 		mine->tid = h->tid;
+		mine->named = 0;
 	}
+	return mine;
+}
+
+/* For the thread that asks: threads get their names, some only after they have allocated. */
+static TM_NOINLINE void look_at_name(struct mine *mine)
+{
+	uint64_t now = tm_clock_ms();
+	char name[sizeof(mine->thread.name)] = "";
+
+	if (mine->named >= NAMED_AT_ONCE && now - mine->named_ms < NAMED_MS)
+		return;
+	mine->named += mine->named < NAMED_AT_ONCE;
+	mine->named_ms = now;
+	tm_proc_thread_name(name);
+	if (!tm_str_equal(tm_str_of(name), tm_str_of(mine->thread.name)))
+		tm_route_thread_begin(&mine->thread, name);
+}
+
+static struct mine *mine_of_asker(struct tm_heap *h)
+{
+	struct mine *mine = mine_of(h);
+
+	if (TM_UNLIKELY(routing.rules.by_thread))
+		look_at_name(mine);
 	return mine;
 }
 
@@ -149,14 +177,22 @@ static void tell_requests(struct tm_heap *h)
 	tm_route_heard(&routing.route, &mine->thread, (uint32_t)requests);
 }
 
+static struct tm_route_request ask(const struct tm_heap *h,
+				   const struct tm_routing_request *request)
+{
+	uint64_t height = (h->stack_top - request->site.frame) >> 4;
+
+	return (struct tm_route_request){.size = request->size,
+					 .align = request->align,
+					 .return_address = request->site.return_address,
+					 .height = (uint32_t)tm_bits_min(height, UINT16_MAX),
+					 .asked = request->asked};
+}
+
 struct tm_route_decision tm_routing_decide(struct tm_heap *h,
 					   const struct tm_routing_request *request)
 {
-	uint64_t height = (h->stack_top - request->site.frame) >> 4;
-	struct tm_route_request r = {.size = request->size,
-				     .align = request->align,
-				     .return_address = request->site.return_address,
-				     .height = (uint32_t)tm_bits_min(height, UINT16_MAX)};
+	struct tm_route_request r = ask(h, request);
 	struct tm_route_decision d = {.tier = TM_TIER_SESSION, .authority = TM_AUTHORITY_DEFAULT};
 
 	/* what can't be had leaves nothing behind */
@@ -164,9 +200,26 @@ struct tm_route_decision tm_routing_decide(struct tm_heap *h,
 		return d;
 	if (tm_routing_phase() == TM_PHASE_LOAD)
 		tell_requests(h);
-	d = tm_route_decide(&routing.route, &mine_of(h)->thread, &r);
+	d = tm_route_decide(&routing.route, &mine_of_asker(h)->thread, &r);
 	follow_phase();
 	return d;
+}
+
+bool tm_routing_guards(enum tm_rule_guard guard)
+{
+	return (atomic_load_explicit(&routing.guards, memory_order_relaxed) >> guard & 1) != 0;
+}
+
+enum tm_rule_guard tm_routing_guard(struct tm_heap *h, const struct tm_routing_request *request)
+{
+	struct tm_route_request r = ask(h, request);
+	unsigned rule;
+
+	if (atomic_load_explicit(&routing.guards, memory_order_relaxed) == 0 || !is_ready())
+		return TM_RULE_GUARD_UNSET;
+	rule = tm_route_rule(&routing.route, &mine_of_asker(h)->thread, &r);
+	return rule == 0 ? TM_RULE_GUARD_UNSET
+			 : (enum tm_rule_guard)tm_rules_actions(&routing.rules, rule)->guard;
 }
 
 /* --- blocks up to 64 KiB ---------------------------------------------------------------------- */
@@ -423,6 +476,13 @@ static struct tm_str read_file(const char *variable, const char *path)
 	return (struct tm_str){text, (size_t)n};
 }
 
+static void note_guard(const struct tm_rule *rule)
+{
+	if (rule->actions.guard != TM_RULE_GUARD_UNSET)
+		atomic_fetch_or_explicit(&routing.guards, (uint8_t)(1u << rule->actions.guard),
+					 memory_order_relaxed);
+}
+
 static void read_rules(const char *value)
 {
 	struct tm_rules_text text = {"TIERMALLOC_RULES", tm_str_of(value), TM_RULES_INLINE};
@@ -441,13 +501,8 @@ static void read_rules(const char *value)
 		return;
 	}
 	tm_rules_parse(&routing.rules, &text, tell, NULL);
-	for (uint32_t i = 0; i < atomic_load(&routing.rules.count); i++) {
-		const struct tm_rule *rule = &routing.rules.rule[i];
-
-		if (rule->actions.guard > TM_RULE_GUARD_OFF)
-			tm_msg(TM_MSG_WARN, "%s:%u: guard has no effect, use TIERMALLOC_GUARD",
-			       text.file, rule->line);
-	}
+	for (uint32_t i = 0; i < atomic_load(&routing.rules.count); i++)
+		note_guard(&routing.rules.rule[i]);
 }
 
 /* What an earlier run learned, as tune wrote it: rules that give way to all others. */
@@ -493,11 +548,18 @@ int tm_routing_add_rule(const char *line)
 {
 	struct tm_rules_text text = {"tiermalloc_set_tier", tm_str_of(line), TM_RULES_INLINE};
 	size_t len = text.text.len;
+	struct tm_rule rule;
+	struct tm_rules alone;
 	char *copy;
 	int rc;
 
 	if (len == 0 || len > TM_RULES_LINE_MAX)
 		return -EINVAL;
+	tm_rules_init(&alone, &rule, 1);
+	if (tm_rules_parse(&alone, &text, NULL, NULL) == 0)
+		return -EINVAL;
+	if (!tm_alloc_debug_can((enum tm_rule_guard)rule.actions.guard))
+		return -EOPNOTSUPP;
 	copy = tm_meta_alloc(len + 1, 1);
 	if (copy == NULL)
 		return -ENOMEM;
@@ -510,8 +572,10 @@ int tm_routing_add_rule(const char *line)
 		rc = -ENOSPC;
 	if (rc == 0 && tm_rules_parse(&routing.rules, &text, NULL, NULL) == 0)
 		rc = -EINVAL;
-	if (rc == 0)
+	if (rc == 0) {
+		note_guard(&rule);
 		tm_route_rules_added(&routing.route);
+	}
 	tm_lock_release(&routing.lock);
 	return rc;
 }

@@ -20,6 +20,7 @@ struct tm_routing_request {
 	size_t size;
 	size_t align;
 	struct tm_site site;
+	size_t asked; /* by the program, where `size` has canaries; 0: `size` */
 };
 
 /* Which tier; never TM_TIER_ALL. */
@@ -49,10 +50,19 @@ void tm_routing_serve(void);
 /* What a decision's rule asks for; its number is not 0. */
 const struct tm_rule_actions *tm_routing_actions(unsigned rule);
 
+/* Some rule of the environment guards blocks; known once the rules were read. */
+bool tm_routing_guards(enum tm_rule_guard guard);
+
+/* What a rule says about guarding this request, of any size; nobody else is asked. */
+enum tm_rule_guard tm_routing_guard(struct tm_heap *h, const struct tm_routing_request *request);
+
 /* dlclose: what is known of call sites in [begin, end) is void. */
 void tm_routing_forget(uintptr_t begin, uintptr_t end);
 
-/* Appends one rule. 0, -EINVAL for a rule that is none, -ENOMEM, -ENOSPC. */
+/*
+ * Appends one rule. 0, -EINVAL for a rule that is none, -ENOMEM, -ENOSPC; -EOPNOTSUPP for one that
+ * guards blocks where the environment asked for no guards: the family was chosen at boot.
+ */
 int tm_routing_add_rule(const char *line);
 
 /* Loading or serving. */

@@ -56,8 +56,9 @@ TIERMALLOC_WEAK void tiermalloc_tag_pop(void);
 TIERMALLOC_WEAK void *tiermalloc_alloc(size_t size, size_t align, int tier);
 
 /*
- * Adds one line of tiermalloc-rules(5) in front of those there are. 0, -EINVAL for a line that is no
- * rule, -ENOSYS where this build has no rules.
+ * Adds one line of tiermalloc-rules(5) behind those there are. 0, -EINVAL for a line that is no rule,
+ * -ENOMEM, -ENOSPC for the 65th or so, -EOPNOTSUPP for guards that were not chosen at the start, -ENOSYS
+ * where the library is not at work.
  */
 TIERMALLOC_WEAK int tiermalloc_set_tier(const char *rule);
 

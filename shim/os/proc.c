@@ -4,6 +4,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <linux/prctl.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <sys/auxv.h>
@@ -371,6 +372,13 @@ void tm_proc_name(char *buf, size_t size)
 		tm_fmt(buf, size, "?");
 	else if (buf[len - 1] == '\n')
 		buf[len - 1] = '\0';
+}
+
+void tm_proc_thread_name(char name[16])
+{
+	if (tm_sys_prctl(PR_GET_NAME, (unsigned long)(uintptr_t)name, 0, 0) != 0)
+		name[0] = '\0';
+	name[15] = '\0';
 }
 
 /* Smallest value of root/path/file, going up to root. */

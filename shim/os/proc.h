@@ -107,4 +107,7 @@ int tm_proc_rollup(struct tm_proc_rollup *ret_rollup);
 /* Name of the running program (comm of the process), at most 15 characters. */
 void tm_proc_name(char *buf, size_t size);
 
+/* Name of the calling thread, at most 15 characters and a zero. */
+void tm_proc_thread_name(char name[16]);
+
 #endif

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 # The claims about semantics hold in every mode that swaps the functions behind the names: passing all
 # on to libc, observing, with and without account, giving back at once or never, without helper, with
-# huge pages always and never, with guards. Failure: a mode in which a name was forgotten. (Wrong frees
-# are seen by the account: without it nothing is claimed about them.)
-# timeout: 240
+# huge pages always and never, with guards, of all blocks and of some. Failure: a mode in which a name
+# was forgotten. (Wrong frees are seen by the account: without it nothing is claimed about them.)
+# timeout: 360
 set -u
 [ -r "$TM_LIB" ] || { echo "no library"; exit 77; }
 fail=0
@@ -27,4 +27,5 @@ try TIERMALLOC_LEDGER=off
 try TIERMALLOC_GIVEBACK=eager TIERMALLOC_HUGE=always
 try TIERMALLOC_GIVEBACK=off TIERMALLOC_HUGE=never TIERMALLOC_REPORT=exit TIERMALLOC_REPORT_FILE="$TMPDIR/%p"
 try TIERMALLOC_GUARD=all TIERMALLOC_FILL=alloc=0xa5,free=0x5a
+try TIERMALLOC_RULES='size<=200 -> guard=all; size=1000..70000 -> guard=sample; size>=1M -> guard=all tier=temporary'
 exit $fail

@@ -5,8 +5,8 @@
  */
 /* env: TIERMALLOC_GUARD=all TIERMALLOC_REPORT=exit */
 /* stderr: tiermalloc: written behind the end: a block of 60 bytes at 0x[0-9a-f]+ */
-/* stderr: .*overruns +1  found by TIERMALLOC_GUARD */
-/* stderr: .*uses after free +1  found by TIERMALLOC_GUARD */
+/* stderr: .*overruns +1  found by guards */
+/* stderr: .*uses after free +1  found by guards */
 /* stderr: .*double frees +1  ignored */
 #include <malloc.h>
 #include <pthread.h>

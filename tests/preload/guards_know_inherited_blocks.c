@@ -5,7 +5,7 @@
  */
 /* env: TIERMALLOC_GUARD=all TIERMALLOC_REPORT=exit */
 /* stderr: tiermalloc: written behind the end: a block of 1500 bytes at 0x[0-9a-f]+ */
-/* stderr: .*overruns +1  found by TIERMALLOC_GUARD */
+/* stderr: .*overruns +1  found by guards */
 #include "inherited.h"
 
 int main(void)

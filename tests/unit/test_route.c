@@ -51,7 +51,7 @@ static void serve(void)
 static struct tm_route_decision ask(uintptr_t site, size_t size, uint32_t height)
 {
 	return tm_route_decide(&route, &mine,
-			       &(struct tm_route_request){size, 16, 0x10000 + site, height});
+			       &(struct tm_route_request){size, 16, 0x10000 + site, height, 0});
 }
 
 static void give(struct tm_route_decision d, size_t size)
