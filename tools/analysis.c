@@ -448,6 +448,7 @@ int tm_analysis_fill(struct tm_document *doc, struct tm_ledger *ledger,
 	tm_analysis_add_balance(&a);
 	tm_analysis_add_tables(&a);
 	tm_analysis_add_stacks(&a);
+	tm_analysis_add_gpu(&a);
 	tm_analysis_judge_leaks(&a);
 	add_blind_spots(&a);
 	add_verdict(&a);

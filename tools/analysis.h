@@ -2,7 +2,7 @@
 /*
  * analysis: from a ledger to the report document. Everything that is judged is judged here; reports
  * and exporters only print. analysis_sites.c names and symbolises, analysis_leaks.c looks for leaks,
- * analysis_frag.c for what fragments, balance.c explains the resident memory.
+ * analysis_frag.c for what fragments, analysis_gpu.c for device memory, balance.c explains the resident memory.
  */
 #ifndef TM_TOOLS_ANALYSIS_H
 #define TM_TOOLS_ANALYSIS_H
@@ -43,6 +43,7 @@ struct tm_analysis {
 	struct tm_growth **growth;             /* by site; NULL: not tested */
 	const struct tm_ledger_stack **stacks; /* by site and height */
 	size_t stack_count;
+	struct tm_analysis_seen *seen; /* frames that the document has, of analysis_sites.c */
 	struct tm_analysis_extent *extents;
 	size_t extent_count, extent_room;
 	uint64_t span_bytes, idle_bytes; /* of those, and of spans with nothing live */
@@ -66,6 +67,10 @@ void tm_analysis_judge_leaks(struct tm_analysis *a);
 void tm_analysis_find_fragments(struct tm_analysis *a);
 void tm_analysis_add_tables(struct tm_analysis *a);
 void tm_analysis_add_balance(struct tm_analysis *a);
+/* After the stacks of the sites. */
+void tm_analysis_add_gpu(struct tm_analysis *a);
+/* The number of a new stack, with names: that of the key, else the address alone. */
+uint32_t tm_analysis_stack_of(struct tm_analysis *a, uint64_t address, uint32_t height);
 
 /*
  * The frame of a site that a reader looks for: the innermost that is no allocator's, C library's or
@@ -73,6 +78,7 @@ void tm_analysis_add_balance(struct tm_analysis *a);
  */
 const struct tm_doc_frame *tm_analysis_frame(const struct tm_document *doc,
 					     const struct tm_doc_site *site);
+const struct tm_doc_frame *tm_analysis_frame_of(const struct tm_document *doc, uint32_t stack);
 
 bool tm_analysis_is_plumbing(const struct tm_document *doc, const struct tm_doc_frame *frame);
 bool tm_analysis_is_interpreter(const struct tm_document *doc, const struct tm_doc_frame *frame);

@@ -44,8 +44,8 @@ static void sort_stacks(struct tm_analysis *a)
 }
 
 /* That which most samples of the key have. */
-static const struct tm_ledger_stack *find_stack(const struct tm_analysis *a,
-						const struct tm_ledger_site *site)
+static const struct tm_ledger_stack *find_stack(const struct tm_analysis *a, uint64_t address,
+						uint32_t height)
 {
 	size_t low = 0, high = a->stack_count;
 
@@ -53,14 +53,13 @@ static const struct tm_ledger_stack *find_stack(const struct tm_analysis *a,
 		size_t middle = (low + high) / 2;
 		const struct tm_ledger_stack *s = a->stacks[middle];
 
-		if (s->site < site->address ||
-		    (s->site == site->address && s->height < site->height))
+		if (s->site < address || (s->site == address && s->height < height))
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low < a->stack_count && a->stacks[low]->site == site->address &&
-	    a->stacks[low]->height == site->height)
+	if (low < a->stack_count && a->stacks[low]->site == address &&
+	    a->stacks[low]->height == height)
 		return a->stacks[low];
 	return NULL;
 }
@@ -104,7 +103,7 @@ static uint64_t fold_python(uint64_t hash, const struct tm_ledger *l,
 static uint64_t hash_of(const struct tm_analysis *a, const struct tm_ledger_site *s)
 {
 	const struct tm_ledger *l = a->ledger;
-	const struct tm_ledger_stack *stack = find_stack(a, s);
+	const struct tm_ledger_stack *stack = find_stack(a, s->address, s->height);
 	uint64_t address = tm_ledger_return_address(l, s->address, stack);
 	const struct tm_ledger_module *m = tm_ledger_module(l, address, l->header.epoch);
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -173,15 +172,15 @@ struct seen {
 	uint32_t first, count;
 };
 
-struct seen_table {
+struct tm_analysis_seen {
 	struct seen *slot;
 	size_t size, used;
 };
 
-static struct seen *seen_of(struct tm_document *doc, struct seen_table *t, uint64_t address)
+static struct seen *seen_of(struct tm_document *doc, struct tm_analysis_seen *t, uint64_t address)
 {
 	if (t->used * 2 >= t->size) {
-		struct seen_table wider = {NULL, t->size ? t->size * 2 : 1024, t->used};
+		struct tm_analysis_seen wider = {NULL, t->size ? t->size * 2 : 1024, t->used};
 
 		wider.slot = tm_document_alloc(doc, wider.size * sizeof(*wider.slot));
 		for (size_t i = 0; i < t->size; i++) {
@@ -285,7 +284,8 @@ static uint32_t add_python_frame(struct tm_analysis *a, uint64_t word, uint32_t 
 
 double tm_analysis_stack_share(const struct tm_analysis *a, size_t site, uint64_t *ret_samples)
 {
-	const struct tm_ledger_stack *best = find_stack(a, &a->ledger->sites[site]);
+	const struct tm_ledger_site *s = &a->ledger->sites[site];
+	const struct tm_ledger_stack *best = find_stack(a, s->address, s->height);
 	uint64_t all = 0;
 
 	*ret_samples = 0;
@@ -301,7 +301,7 @@ double tm_analysis_stack_share(const struct tm_analysis *a, size_t site, uint64_
 
 /* The innermost of its frames. */
 static uint32_t push_frame(struct tm_analysis *a, struct tm_doc_stack *stack,
-			   struct seen_table *seen, uint64_t word, uint32_t epoch, bool named)
+			   struct tm_analysis_seen *seen, uint64_t word, uint32_t epoch, bool named)
 {
 	bool is_python = word & TM_LEDGER_PYTHON_FRAME;
 	/* Named and nameless forms of one address are two. */
@@ -327,7 +327,7 @@ static bool runs_python(const struct tm_analysis *a, uint64_t address, const str
 
 /* Those that one call of the loop runs; the number of the next one. */
 static uint32_t push_python(struct tm_analysis *a, struct tm_doc_stack *stack,
-			    struct seen_table *seen, const uint64_t *words, uint32_t next,
+			    struct tm_analysis_seen *seen, const uint64_t *words, uint32_t next,
 			    uint32_t count)
 {
 	while (next < count) {
@@ -340,47 +340,53 @@ static uint32_t push_python(struct tm_analysis *a, struct tm_doc_stack *stack,
 	return next;
 }
 
-static void add_stack(struct tm_analysis *a, size_t site, struct seen_table *seen)
+/* The number of the new stack. */
+static uint32_t add_stack(struct tm_analysis *a, uint64_t address, uint32_t height, bool named)
 {
-	const struct tm_ledger_site *s = &a->ledger->sites[site];
-	const struct tm_ledger_stack *captured = find_stack(a, s);
+	const struct tm_ledger_stack *captured = find_stack(a, address, height);
 	const uint64_t *frames = tm_ledger_at(a->ledger, TM_LEDGER_FRAMES_AT);
-	uint64_t alone = s->address;
 	uint32_t count = 1, epoch = a->ledger->header.epoch;
 
-	if (s->address == 0 || (captured == NULL && s->address >> 47))
-		return;
+	if (address == 0 || (captured == NULL && address >> 47))
+		return TM_DOC_NOWHERE;
 	if (captured) {
 		frames += captured->frames_at;
 		count = captured->frames;
 		epoch = captured->epoch;
 	} else {
-		frames = &alone;
+		frames = &address;
 	}
 	struct tm_doc_stack *stack = tm_document_add(a->doc, TM_DOC_STACKS);
-	a->doc->sites.at[site].stack = (uint32_t)stack->id;
 	stack->truncated = captured == NULL || captured->truncated != 0;
 	uint32_t native = count;
 	while (native > 0 && frames[native - 1] & TM_LEDGER_PYTHON_FRAME)
 		native--;
 	uint32_t next = native;
 	for (uint32_t i = 0; i < native; i++) {
-		uint32_t added =
-			push_frame(a, stack, seen, frames[i], epoch, a->wants_symbols[site]);
+		uint32_t added = push_frame(a, stack, a->seen, frames[i], epoch, named);
 
 		if (runs_python(a, frames[i], &a->doc->frames.at[added]))
-			next = push_python(a, stack, seen, frames, next, count);
+			next = push_python(a, stack, a->seen, frames, next, count);
 	}
 	while (next < count)
-		next = push_python(a, stack, seen, frames, next, count);
+		next = push_python(a, stack, a->seen, frames, next, count);
+	return (uint32_t)stack->id;
+}
+
+uint32_t tm_analysis_stack_of(struct tm_analysis *a, uint64_t address, uint32_t height)
+{
+	return add_stack(a, address, height, true);
 }
 
 void tm_analysis_add_stacks(struct tm_analysis *a)
 {
-	struct seen_table seen = {0};
+	a->seen = tm_document_alloc(a->doc, sizeof(*a->seen));
+	for (size_t i = 0; i < a->doc->sites.count; i++) {
+		const struct tm_ledger_site *s = &a->ledger->sites[i];
 
-	for (size_t i = 0; i < a->doc->sites.count; i++)
-		add_stack(a, i, &seen);
+		a->doc->sites.at[i].stack =
+			add_stack(a, s->address, s->height, a->wants_symbols[i]);
+	}
 }
 
 /* --- which frame matters ---------------------------------------------------------------------- */
@@ -459,11 +465,16 @@ bool tm_analysis_is_interpreter(const struct tm_document *doc, const struct tm_d
 const struct tm_doc_frame *tm_analysis_frame(const struct tm_document *doc,
 					     const struct tm_doc_site *site)
 {
+	return tm_analysis_frame_of(doc, site->stack);
+}
+
+const struct tm_doc_frame *tm_analysis_frame_of(const struct tm_document *doc, uint32_t stack)
+{
 	const struct tm_doc_frame *second = NULL;
 
-	if (site->stack >= doc->stacks.count)
+	if (stack >= doc->stacks.count)
 		return NULL;
-	const struct tm_doc_numbers *list = &doc->stacks.at[site->stack].frames;
+	const struct tm_doc_numbers *list = &doc->stacks.at[stack].frames;
 
 	for (size_t i = 0; i < list->count; i++) {
 		const struct tm_doc_frame *f = &doc->frames.at[list->at[i]];

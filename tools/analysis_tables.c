@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The ledger's plain tables: sizes, pools, timeline, events, devices, decisions. See analysis.h. */
+/* The ledger's plain tables: sizes, pools, timeline, events, decisions. See analysis.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -201,98 +201,6 @@ static void add_events(struct tm_analysis *a)
 	}
 }
 
-/* --- devices ---------------------------------------------------------------------------------- */
-
-static const char *gpu_api(uint16_t kind)
-{
-	switch (kind) {
-	case TM_LEDGER_GPU_DEVICE: return "cuMemAlloc";
-	case TM_LEDGER_GPU_ASYNC: return "cuMemAllocAsync";
-	case TM_LEDGER_GPU_VMM: return "cuMemCreate";
-	case TM_LEDGER_GPU_MANAGED: return "cuMemAllocManaged";
-	case TM_LEDGER_GPU_PINNED: return "cuMemHostAlloc";
-	case TM_LEDGER_GPU_REGISTERED: return "cuMemHostRegister";
-	case TM_LEDGER_GPU_ARRAY: return "cuArrayCreate";
-	case TM_LEDGER_GPU_IPC: return "cuIpcOpenMemHandle";
-	default: return "unknown";
-	}
-}
-
-static struct tm_doc_gpu *gpu_of(struct tm_document *doc, uint16_t device, const char *api)
-{
-	for (size_t i = 0; i < doc->gpu.count; i++) {
-		if (doc->gpu.at[i].dev == device && strcmp(doc->gpu.at[i].api, api) == 0)
-			return &doc->gpu.at[i];
-	}
-	struct tm_doc_gpu *g = tm_document_add(doc, TM_DOC_GPU);
-	g->dev = device;
-	g->api = api;
-	g->live_bytes = g->peak = g->live_objs = 0;
-	return g;
-}
-
-/* The id of the host site with the same key, if it allocates there too; else its address. */
-static const char *gpu_site_id(struct tm_analysis *a, const struct tm_ledger_gpu *g)
-{
-	char name[128];
-
-	const struct tm_analysis_key *key = tm_analysis_key(a, g->site, g->height);
-
-	if (g->site == 1) /* for all that had no row of their own */
-		return "(other sites)";
-	if (key->address == g->site && key->height == g->height)
-		return a->doc->sites.at[key->site].id;
-	tm_ledger_name(a->ledger, g->site, name, sizeof(name));
-	return tm_document_text(a->doc, name);
-}
-
-/*
- * Libraries that reserve device memory in large pieces and deal it out themselves: to the driver all of it
- * is live, whatever the program has freed meanwhile.
- */
-static const char *gpu_site_kind(struct tm_analysis *a, const struct tm_ledger_gpu *g)
-{
-	static const char *const caches[] = {"libc10_cuda",   "libonnxruntime_providers_cuda",
-					     "libtensorflow", "xla_extension",
-					     "libjax_common", "librmm"};
-	const struct tm_ledger_module *m =
-		tm_ledger_module(a->ledger, g->site, a->ledger->header.epoch);
-	const char *name;
-
-	if (m == NULL || (g->kind != TM_LEDGER_GPU_DEVICE && g->kind != TM_LEDGER_GPU_VMM))
-		return gpu_api(g->kind);
-	name = memrchr(m->path, '/', strnlen(m->path, sizeof(m->path)));
-	name = name ? name + 1 : m->path;
-	for (size_t i = 0; i < sizeof(caches) / sizeof(caches[0]); i++) {
-		if (strncmp(name, caches[i], strlen(caches[i])) == 0)
-			return tm_document_format(a->doc, "%s, reserved by a framework's cache",
-						  gpu_api(g->kind));
-	}
-	return gpu_api(g->kind);
-}
-
-static void add_gpu(struct tm_analysis *a)
-{
-	const struct tm_ledger_gpu *g = tm_ledger_at(a->ledger, TM_LEDGER_GPU_AT);
-
-	for (uint32_t i = 0; i < a->ledger->header.gpu_rows; i++, g++) {
-		if (g->site == 0 || g->objects == 0)
-			continue;
-		struct tm_doc_gpu *sum = gpu_of(a->doc, g->device, gpu_api(g->kind));
-		struct tm_doc_gpu_site *site;
-
-		sum->live_bytes += g->live_bytes;
-		sum->peak += g->peak_bytes; /* an upper bound: peaks of sites need not meet */
-		sum->live_objs += g->live_objects;
-		site = tm_document_add_gpu_site(a->doc, sum);
-		site->site = gpu_site_id(a, g);
-		site->kind = gpu_site_kind(a, g);
-		site->live_bytes = g->live_bytes;
-		site->live_objs = g->live_objects;
-		site->peak = g->peak_bytes;
-	}
-}
-
 /* --- decisions -------------------------------------------------------------------------------- */
 
 static enum tm_doc_authority authority_of(uint8_t authority)
@@ -356,6 +264,5 @@ void tm_analysis_add_tables(struct tm_analysis *a)
 	add_pools(a);
 	add_timeline(a);
 	add_events(a);
-	add_gpu(a);
 	add_decisions(a);
 }

@@ -45,6 +45,7 @@ void tm_text_diff(struct tm_text *t, const struct tm_document *doc,
 			     name);
 		shown++;
 	}
+	tm_text_gpu_diff(t, doc, options->top);
 }
 
 struct pair {

@@ -7,6 +7,7 @@
 #include "tools/document_fields.h"
 #include "tools/document_load.h"
 #include "tools/export_file.h"
+#include "tools/select.h"
 
 struct arguments {
 	struct tm_export_options options;
@@ -96,6 +97,7 @@ int tm_cmd_export(int argc, char **argv)
 {
 	struct arguments a = {.to = NULL};
 	struct tm_document doc;
+	char path[PATH_MAX];
 
 	if (argc == 2 && strcmp(argv[1], "--schema") == 0)
 		return tm_fields_write_schema(stdout) ? TM_EXIT_CLEAN : TM_EXIT_TROUBLE;
@@ -112,6 +114,13 @@ int tm_cmd_export(int argc, char **argv)
 		return tm_say_usage("export needs a ledger, see tiermalloc(1)");
 	if (a.to == NULL)
 		return tm_say_usage("export needs '-o FILE' ('-': standard output)");
+	/* As the reports take it: a process or a folder will do. */
+	if (strcmp(a.from, "-") != 0) {
+		status = tm_select_ledger(a.from, path, sizeof(path));
+		if (status != TM_EXIT_CLEAN)
+			return status;
+		a.from = path;
+	}
 	tm_document_init(&doc);
 	status = tm_document_load(&doc, a.from) == 0
 			 ? tm_export_to(&doc, a.format, &a.options, a.to)

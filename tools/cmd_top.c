@@ -101,6 +101,10 @@ static void print_sites(const struct view *v, struct tm_text *t, const struct tm
 {
 	size_t rows = rows_that_fit(v);
 
+	if (v->terminal)
+		rows -= tm_text_gpu_brief(t, doc, rows / 2);
+	else
+		tm_text_gpu_brief(t, doc, SIZE_MAX);
 	tm_text_line(t, TM_TEXT_DIM, "%14s %10s %12s %14s  %-8s %s", "live bytes", "objects",
 		     "allocated", "growth", "site", "where");
 	for (size_t i = 0; i < doc->sites.count && i < rows; i++) {

@@ -123,6 +123,97 @@ static struct tm_doc_site *add_site(struct tm_document *doc, const struct tm_doc
 	return s;
 }
 
+/* --- device memory ---------------------------------------------------------------------------- */
+
+static bool is_text(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static struct tm_doc_gpu *find_gpu(const struct tm_document *doc, const struct tm_doc_gpu *like)
+{
+	for (size_t i = 0; i < doc->gpu.count; i++) {
+		if (doc->gpu.at[i].dev == like->dev && is_text(doc->gpu.at[i].api, like->api))
+			return &doc->gpu.at[i];
+	}
+	return NULL;
+}
+
+static struct tm_doc_gpu *same_gpu(struct tm_document *doc, const struct tm_doc_gpu *like)
+{
+	struct tm_doc_gpu *g = find_gpu(doc, like);
+
+	if (g)
+		return g;
+	g = tm_document_add(doc, TM_DOC_GPU);
+	g->dev = like->dev;
+	g->api = tm_document_text(doc, like->api);
+	g->memory = tm_document_text(doc, like->memory);
+	g->live_bytes = g->peak = g->live_objs = g->alloc_objs = g->alloc_bytes = 0;
+	return g;
+}
+
+/* Contexts are handles of their process: another run has others, so that any that is left will do. */
+static struct tm_doc_gpu_site *find_gpu_site(const struct tm_doc_gpu *g,
+					     const struct tm_doc_gpu_site *like)
+{
+	struct tm_doc_gpu_site *other = NULL;
+
+	for (size_t i = 0; i < g->sites.count; i++) {
+		struct tm_doc_gpu_site *s = &g->sites.at[i];
+
+		if (!is_text(s->site, like->site) || s->tier != like->tier || s->base_live_objs)
+			continue;
+		if (s->context == like->context)
+			return s;
+		if (other == NULL)
+			other = s;
+	}
+	return other;
+}
+
+static struct tm_doc_gpu_site *add_gpu_site(struct tm_document *doc, struct tm_doc_gpu *g,
+					    const struct tm_document *from,
+					    const struct tm_doc_gpu_site *old,
+					    const struct places *places)
+{
+	uint32_t stack = add_stack(doc, from, old->stack, places);
+	struct tm_doc_gpu_site *s = tm_document_add_gpu_site(doc, g);
+
+	*s = *old;
+	s->stack = stack;
+	s->site = tm_document_text(doc, old->site);
+	s->kind = tm_document_text(doc, old->kind);
+	s->reserved_by = tm_document_text(doc, old->reserved_by);
+	return s;
+}
+
+static void compare_gpu(struct tm_document *doc, const struct tm_document *a,
+			const struct places *places)
+{
+	for (size_t i = 0; i < doc->gpu.count; i++) {
+		struct tm_doc_gpu *g = &doc->gpu.at[i];
+
+		for (size_t k = 0; k < g->sites.count; k++)
+			g->sites.at[k].base_live_bytes = g->sites.at[k].base_live_objs = 0;
+	}
+	for (size_t i = 0; i < a->gpu.count; i++) {
+		struct tm_doc_gpu *g = same_gpu(doc, &a->gpu.at[i]);
+
+		for (size_t k = 0; k < a->gpu.at[i].sites.count; k++) {
+			const struct tm_doc_gpu_site *old = &a->gpu.at[i].sites.at[k];
+			struct tm_doc_gpu_site *s = find_gpu_site(g, old);
+
+			if (s == NULL) {
+				s = add_gpu_site(doc, g, a, old, places);
+				s->live_bytes = s->live_objs = 0;
+			}
+			s->base_live_bytes = old->live_bytes;
+			s->base_live_objs = old->live_objs;
+		}
+	}
+}
+
 /* --- diff ------------------------------------------------------------------------------------- */
 
 static void set_base(struct tm_doc_site *site, const struct tm_doc_site *base)
@@ -193,6 +284,7 @@ void tm_combine_diff(struct tm_document *doc, const struct tm_document *a)
 	}
 	if (doc->sites.count)
 		qsort(doc->sites.at, doc->sites.count, sizeof(*doc->sites.at), by_growth);
+	compare_gpu(doc, a, &places);
 	doc->kind = TM_DOC_DIFF;
 	doc->diff.a = tm_document_text(doc, a->process.ledger);
 	doc->diff.b = doc->process.ledger;
@@ -216,6 +308,24 @@ static void add_delta(int64_t *sum, int64_t more)
 	if (more == TM_DOC_UNKNOWN_DELTA)
 		return;
 	*sum = *sum == TM_DOC_UNKNOWN_DELTA ? more : *sum + more;
+}
+
+/* Contexts are their process's own: no two rows are one. */
+static void add_gpu(struct tm_document *doc, const struct tm_document *more,
+		    const struct places *places)
+{
+	for (size_t i = 0; i < more->gpu.count; i++) {
+		const struct tm_doc_gpu *from = &more->gpu.at[i];
+		struct tm_doc_gpu *to = same_gpu(doc, from);
+
+		add(&to->live_bytes, from->live_bytes);
+		add(&to->peak, from->peak);
+		add(&to->live_objs, from->live_objs);
+		add(&to->alloc_objs, from->alloc_objs);
+		add(&to->alloc_bytes, from->alloc_bytes);
+		for (size_t k = 0; k < from->sites.count; k++)
+			add_gpu_site(doc, to, more, &from->sites.at[k], places);
+	}
 }
 
 static void add_figures(struct tm_doc_site *to, const struct tm_doc_site *from)
@@ -306,6 +416,7 @@ void tm_combine_merge(struct tm_document *doc, const struct tm_document *more)
 	if (doc->sites.count)
 		qsort(doc->sites.at, doc->sites.count, sizeof(*doc->sites.at), by_live);
 	add_balance(&doc->balance, &more->balance);
+	add_gpu(doc, more, &places);
 	add_leaks(doc, more);
 	if (more->verdict.outcome == TM_DOC_FOUND)
 		doc->verdict.outcome = TM_DOC_FOUND;

@@ -312,6 +312,18 @@ static const char *check_words(struct tm_document *doc, const struct tm_type *ty
 	return wrong;
 }
 
+static const char *check_gpu(struct tm_document *doc, size_t i)
+{
+	for (size_t k = 0; k < doc->gpu.at[i].sites.count; k++) {
+		uint32_t stack = doc->gpu.at[i].sites.at[k].stack;
+
+		if (stack != TM_DOC_NOWHERE && stack >= doc->stacks.count)
+			return tm_document_format(doc, "gpu[%zu].sites[%zu].stack is in no list", i,
+						  k);
+	}
+	return NULL;
+}
+
 const char *tm_document_check(struct tm_document *doc)
 {
 	const char *wrong = check_stacks(doc);
@@ -328,6 +340,8 @@ const char *tm_document_check(struct tm_document *doc)
 		else if (s->stack != TM_DOC_NOWHERE && s->stack >= doc->stacks.count)
 			wrong = tm_document_format(doc, "sites[%zu].stack is in no list", i);
 	}
+	for (size_t i = 0; i < doc->gpu.count && wrong == NULL; i++)
+		wrong = check_gpu(doc, i);
 	for (size_t i = 0; i < doc->leaks.count && wrong == NULL; i++) {
 		if (tm_document_site(doc, doc->leaks.at[i].site) == NULL)
 			wrong = tm_document_format(doc, "leaks[%zu].site is in no list", i);

@@ -277,12 +277,20 @@ struct tm_doc_gpu_site {
 	const char *site;
 	const char *kind;
 	uint64_t live_bytes, live_objs, peak;
+	uint64_t alloc_objs, alloc_bytes;
+	uint64_t context; /* handle */
+	uint32_t stack;
+	enum tm_doc_tier tier;
+	const char *reserved_by; /* the framework whose cache it is; NULL: the program's own */
+	uint64_t base_live_objs, base_live_bytes; /* diff: of A */
 };
 
 struct tm_doc_gpu {
 	uint64_t dev;
 	const char *api;
+	const char *memory; /* "device", "pinned host" */
 	uint64_t live_bytes, peak, live_objs;
+	uint64_t alloc_objs, alloc_bytes;
 	TM_DOC_LIST(struct tm_doc_gpu_site) sites;
 };
 

@@ -365,18 +365,35 @@ static const struct tm_type type_timeline = TYPE("timeline", fields_timeline);
 
 #define OF struct tm_doc_gpu_site
 static const struct tm_field fields_gpu_site[] = {
-	PLAIN(site, TEXT, NULL),        PLAIN(kind, TEXT, "device, managed, pinned, pool"),
-	PLAIN(live_bytes, COUNT, NULL), PLAIN(live_objs, COUNT, NULL),
+	PLAIN(site, TEXT, "id of a site, or an address"),
+	PLAIN(kind, TEXT, "the driver's function, and whose cache it is"),
+	PLAIN(live_bytes, COUNT, NULL),
+	PLAIN(live_objs, COUNT, NULL),
 	PLAIN(peak, COUNT, "bytes"),
+	PLAIN(alloc_objs, COUNT, NULL),
+	PLAIN(alloc_bytes, COUNT, NULL),
+	PLAIN(context, ADDRESS, "handle"),
+	PLAIN(stack, INDEX, NULL),
+	WORD(tier, tm_words_tier, NULL),
+	PLAIN(reserved_by, TEXT,
+	      "the library that keeps it and deals it out itself; null: none known"),
+	PLAIN(base_live_objs, COUNT, "diff: in A"),
+	PLAIN(base_live_bytes, COUNT, "diff: in A"),
 };
 static const struct tm_type type_gpu_site = TYPE("gpu_site", fields_gpu_site);
 #undef OF
 
 #define OF struct tm_doc_gpu
 static const struct tm_field fields_gpu[] = {
-	PLAIN(dev, COUNT, NULL),        PLAIN(api, TEXT, NULL),
-	PLAIN(live_bytes, COUNT, NULL), PLAIN(peak, COUNT, "bytes"),
-	PLAIN(live_objs, COUNT, NULL),  NESTED(sites, ROWS, type_gpu_site, NULL),
+	PLAIN(dev, COUNT, NULL),
+	PLAIN(api, TEXT, "the driver's function"),
+	PLAIN(memory, TEXT, "device, stream-ordered, virtual memory, managed, pinned host, ..."),
+	PLAIN(live_bytes, COUNT, NULL),
+	PLAIN(peak, COUNT, "bytes, at most: peaks of sites need not meet"),
+	PLAIN(live_objs, COUNT, NULL),
+	PLAIN(alloc_objs, COUNT, NULL),
+	PLAIN(alloc_bytes, COUNT, NULL),
+	NESTED(sites, ROWS, type_gpu_site, NULL),
 };
 static const struct tm_type type_gpu = TYPE("gpu", fields_gpu);
 #undef OF

@@ -33,9 +33,9 @@ enum {
 static const struct {
 	const char *type, *unit;
 } values[] = {
-	{"inuse_objects", "count"}, {"inuse_space", "bytes"},  {"alloc_objects", "count"},
-	{"alloc_space", "bytes"},   {"growth_space", "bytes"}, {"unreachable_space", "bytes"},
-	{"pinned_waste", "bytes"},
+	{"inuse_objects", "count"}, {"inuse_space", "bytes"},    {"alloc_objects", "count"},
+	{"alloc_space", "bytes"},   {"growth_space", "bytes"},   {"unreachable_space", "bytes"},
+	{"pinned_waste", "bytes"},  {"device_objects", "count"}, {"device_space", "bytes"},
 };
 enum {
 	INUSE_OBJECTS,
@@ -45,6 +45,8 @@ enum {
 	GROWTH,
 	UNREACHABLE,
 	PINNED,
+	DEVICE_OBJECTS,
+	DEVICE_SPACE,
 	VALUES
 };
 _Static_assert(TM_ARRAY_LEN(values) == VALUES, "one each");
@@ -340,29 +342,30 @@ static void put_label(struct profile *p, struct tm_buffer *sample, const char *k
 	tm_buffer_clear(&m);
 }
 
-static void put_size_label(struct profile *p, struct tm_buffer *sample, uint64_t bytes)
+static void put_number_label(struct profile *p, struct tm_buffer *sample, const char *key,
+			     uint64_t value, const char *unit)
 {
 	struct tm_buffer m = {0};
 
-	put_number(&m, 1, string(p, "size_class"));
-	put_number(&m, 3, bytes);
-	put_number(&m, 4, string(p, "bytes"));
-	if (bytes)
+	put_number(&m, 1, string(p, key));
+	put_number(&m, 3, value);
+	put_number(&m, 4, string(p, unit));
+	if (value)
 		put_message(p, sample, 3, &m);
 	tm_buffer_clear(&m);
 }
 
 /* Location ids of a stack, packed: a frame that holds inlined ones is in their location. */
-static void put_stack(struct profile *p, struct tm_buffer *sample, const struct tm_doc_site *site)
+static void put_stack(struct profile *p, struct tm_buffer *sample, uint32_t stack)
 {
 	const struct tm_document *d = p->doc;
 	struct tm_buffer ids = {0};
 	uint32_t holder = TM_DOC_NOWHERE;
 
-	if (site->stack == TM_DOC_NOWHERE || d->stacks.at[site->stack].frames.count == 0) {
+	if (stack == TM_DOC_NOWHERE || d->stacks.at[stack].frames.count == 0) {
 		put_varint(&ids, d->frames.count + 1);
 	} else {
-		const struct tm_doc_numbers *frames = &d->stacks.at[site->stack].frames;
+		const struct tm_doc_numbers *frames = &d->stacks.at[stack].frames;
 
 		for (size_t i = 0; i < frames->count; i++) {
 			if (frames->at[i] != holder)
@@ -381,7 +384,7 @@ static void put_sample(struct profile *p, const struct tm_doc_site *site, const 
 	struct tm_buffer sample = {0}, packed = {0};
 	int leak = known(site->unreachable_bytes) ? 2 : known(site->growth_bytes) ? 1 : 0;
 
-	put_stack(p, &sample, site);
+	put_stack(p, &sample, site->stack);
 	for (int i = 0; i < VALUES; i++)
 		put_varint(&packed, amounts[i] < INT64_MAX ? amounts[i] : INT64_MAX);
 	put_message(p, &sample, 2, &packed);
@@ -391,7 +394,8 @@ static void put_sample(struct profile *p, const struct tm_doc_site *site, const 
 	put_label(p, &sample, "leak", leak_name[leak]);
 	put_label(p, &sample, "age_bucket", age);
 	if (known(site->live_objs))
-		put_size_label(p, &sample, known(site->slot_bytes) / site->live_objs);
+		put_number_label(p, &sample, "size_class",
+				 known(site->slot_bytes) / site->live_objs, "bytes");
 	put_message(p, &p->out, PROFILE_SAMPLE, &sample);
 	tm_buffer_clear(&sample);
 	tm_buffer_clear(&packed);
@@ -441,6 +445,44 @@ static void put_site(struct profile *p, const struct tm_doc_site *s)
 	}
 }
 
+static void put_gpu_site(struct profile *p, const struct tm_doc_gpu *g,
+			 const struct tm_doc_gpu_site *s)
+{
+	struct tm_buffer sample = {0}, packed = {0};
+	char device[24];
+
+	if (known(s->live_bytes) == 0 && known(s->live_objs) == 0)
+		return;
+	put_stack(p, &sample, s->stack);
+	for (int i = 0; i < VALUES; i++) {
+		uint64_t amount = i == DEVICE_SPACE     ? known(s->live_bytes)
+				  : i == DEVICE_OBJECTS ? known(s->live_objs)
+							: 0;
+
+		put_varint(&packed, amount < INT64_MAX ? amount : INT64_MAX);
+	}
+	put_message(p, &sample, 2, &packed);
+	snprintf(device, sizeof(device), "%llu", (unsigned long long)known(g->dev));
+	put_label(p, &sample, "device", tm_document_text(&p->texts, device));
+	put_label(p, &sample, "memory", g->memory ? g->memory : g->api);
+	put_label(p, &sample, "tier", tm_document_tier_name(s->tier));
+	put_label(p, &sample, "site", s->site);
+	put_label(p, &sample, "reserved_by", s->reserved_by);
+	put_message(p, &p->out, PROFILE_SAMPLE, &sample);
+	tm_buffer_clear(&sample);
+	tm_buffer_clear(&packed);
+}
+
+static void put_gpu(struct profile *p)
+{
+	for (size_t i = 0; i < p->doc->gpu.count; i++) {
+		const struct tm_doc_gpu *g = &p->doc->gpu.at[i];
+
+		for (size_t k = 0; k < g->sites.count; k++)
+			put_gpu_site(p, g, &g->sites.at[k]);
+	}
+}
+
 static void put_head(struct profile *p)
 {
 	const struct tm_doc_capture *c = &p->doc->capture;
@@ -480,6 +522,7 @@ bool tm_export_pprof(const struct tm_document *doc, const struct tm_export_optio
 	put_mappings(&p);
 	for (size_t i = 0; i < doc->sites.count; i++)
 		put_site(&p, &doc->sites.at[i]);
+	put_gpu(&p);
 	number_functions(&p);
 	put_locations(&p);
 	put_functions(&p);

@@ -84,6 +84,7 @@ tiermalloc_SOURCES += \
 	%reldir%/analysis.c \
 	%reldir%/analysis.h \
 	%reldir%/analysis_frag.c \
+	%reldir%/analysis_gpu.c \
 	%reldir%/analysis_leaks.c \
 	%reldir%/analysis_sites.c \
 	%reldir%/analysis_tables.c \
@@ -111,6 +112,7 @@ tiermalloc_SOURCES += \
 	%reldir%/text.h \
 	%reldir%/text_frag.c \
 	%reldir%/text_full.c \
+	%reldir%/text_gpu.c \
 	%reldir%/text_leaks.c
 if HAVE_LIBDW
 tiermalloc_SOURCES += %reldir%/symbols.c
@@ -137,7 +139,7 @@ tiermalloc_SOURCES += \
 	%reldir%/trace_file.h
 # The assembler copies these in; it tells nobody what it read.
 tm_page_parts = $(addprefix $(srcdir)/%reldir%/page/,page.css util.js data.js overview.js timeline.js \
-	flame.js sites.js pages.js main.js)
+	flame.js sites.js pages.js devices.js main.js)
 EXTRA_DIST += %reldir%/page
 %reldir%/page.$(OBJEXT): $(tm_page_parts)
 %reldir%/tiermalloc-page.$(OBJEXT): $(tm_page_parts)

@@ -13,6 +13,7 @@ tm_page_script:
 	.incbin "tools/page/flame.js"
 	.incbin "tools/page/sites.js"
 	.incbin "tools/page/pages.js"
+	.incbin "tools/page/devices.js"
 	.incbin "tools/page/main.js"
 tm_page_script_end:
 	.section .note.GNU-stack, "", %progbits

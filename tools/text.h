@@ -49,6 +49,14 @@ void tm_text_stack(struct tm_text *t, const struct tm_document *doc, const struc
 /* What the resident memory consists of. */
 void tm_text_balance(struct tm_text *t, const struct tm_document *doc);
 
+/* Device memory: a part of each report; nothing where there is none. */
+void tm_text_gpu(struct tm_text *t, const struct tm_document *doc);
+void tm_text_gpu_leaks(struct tm_text *t, const struct tm_document *doc, size_t top);
+void tm_text_gpu_frag(struct tm_text *t, const struct tm_document *doc);
+void tm_text_gpu_diff(struct tm_text *t, const struct tm_document *doc, size_t top);
+/* One line for each device and kind, "most" at most; how many it were. */
+size_t tm_text_gpu_brief(struct tm_text *t, const struct tm_document *doc, size_t most);
+
 /* Sites that the options let through, in the order asked for; NULL without memory. */
 const struct tm_doc_site **tm_text_pick_sites(const struct tm_document *doc,
 					      const struct tm_text_options *options,

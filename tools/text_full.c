@@ -104,48 +104,6 @@ static void print_pools(struct tm_text *t, const struct tm_document *doc, size_t
 	}
 }
 
-#define GPU_SITES 3u
-
-/* The sites that hold most on a device, by one call. */
-static void print_gpu_sites(struct tm_text *t, const struct tm_doc_gpu *g)
-{
-	const struct tm_doc_gpu_site *most, *before = NULL;
-	char live[24];
-
-	for (unsigned n = 0; n < GPU_SITES; n++, before = most) {
-		most = NULL;
-		for (size_t i = 0; i < g->sites.count; i++) {
-			const struct tm_doc_gpu_site *s = &g->sites.at[i];
-
-			if (before && (s->live_bytes > before->live_bytes ||
-				       (s->live_bytes == before->live_bytes && s <= before)))
-				continue;
-			if (most == NULL || s->live_bytes > most->live_bytes)
-				most = s;
-		}
-		if (most == NULL || most->live_bytes == 0)
-			break;
-		tm_text_line(t, TM_TEXT_PLAIN, "       %10s in %" PRIu64 " blocks  %s  %s",
-			     tm_text_bytes(live, most->live_bytes), most->live_objs, most->site,
-			     most->kind);
-	}
-}
-
-static void print_gpu(struct tm_text *t, const struct tm_document *doc)
-{
-	char live[24], peak[24];
-
-	for (size_t i = 0; i < doc->gpu.count; i++) {
-		const struct tm_doc_gpu *g = &doc->gpu.at[i];
-
-		tm_text_line(t, TM_TEXT_PLAIN,
-			     "%s  device %" PRIu64 "  %s  live %s in %" PRIu64 " blocks, peak %s",
-			     i ? "   " : "GPU", g->dev, g->api, tm_text_bytes(live, g->live_bytes),
-			     g->live_objs, tm_text_bytes(peak, g->peak));
-		print_gpu_sites(t, g);
-	}
-}
-
 static void print_events(struct tm_text *t, const struct tm_document *doc, size_t top)
 {
 	size_t n = doc->events.count, from = n > top ? n - top : 0;
@@ -195,7 +153,7 @@ void tm_text_full(struct tm_text *t, const struct tm_document *doc,
 	print_sites(t, doc, options);
 	print_tiers(t, doc);
 	print_pools(t, doc, options->top);
-	print_gpu(t, doc);
+	tm_text_gpu(t, doc);
 	tm_text_balance(t, doc);
 	tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
 	print_events(t, doc, options->top);

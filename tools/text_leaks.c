@@ -219,6 +219,8 @@ void tm_text_leaks(struct tm_text *t, const struct tm_document *doc,
 		tm_text_line(t, TM_TEXT_PLAIN, "and %zu more, see --top", passed - shown);
 	if (options->site == NULL)
 		print_watch(t, doc, options->top);
+	if (options->site == NULL)
+		tm_text_gpu_leaks(t, doc, options->top);
 	tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
 	print_not_counted(t, doc);
 	tm_text_blind_spots(t, doc);

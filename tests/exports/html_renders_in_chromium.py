@@ -36,10 +36,12 @@ def check(name, file, width):
     for word in [doc["verdict"]["text"], doc["process"]["program"], *(l["site"] for l in doc["leaks"]),
                  *(l["hint"] for l in doc["leaks"]), *doc["blind_spots"]]:
         expect(word is None or re.sub(r"\s+", " ", word) in re.sub(r"\s+", " ", text), f"{name} at {width}: lacks {word!r}")
+    for each in doc["gpu"]:
+        expect(f"{each['dev']} {each['memory']}" in text, f"{name} at {width}: no bar of {each['memory']}")
     # What is not the page's own element was made from text.
     expect(not re.search(r"<(img|iframe|object|link|base)\b", dom.split("<body", 1)[1]), f"{name} at {width}: foreign elements")
     wanted = ["leaks", "balance", "timeline", "stacks", "ages", "sites", "blind"]
-    wanted += ["lifetimes", "pages", "classes", "more"] if name != "unknown" else []
+    wanted += ["lifetimes", "pages", "classes", "devices", "more"] if name != "unknown" else []
     for section in wanted:
         expect(f'<section id="{section}"' in dom, f"{name} at {width}: no section {section}")
 

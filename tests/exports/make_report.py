@@ -288,6 +288,22 @@ def make_base(report, rng):
                       "a_unix_ns": str((T1 - 3 * 3600) * NS), "b_unix_ns": str(T1 * NS), "base": base}
 
 
+def make_gpu(sites):
+    def site(n, memory, live, blocks, ever, by=None):
+        return {"site": sites[n]["id"], "kind": memory, "live_bytes": live, "live_objs": blocks, "peak": live, "alloc_objs": ever,
+                "alloc_bytes": live // blocks * ever, "context": "0x7f0c04001000", "stack": sites[n]["stack"], "tier": sites[n]["tier"],
+                "reserved_by": by, "base_live_objs": None, "base_live_bytes": None}
+
+    def row(api, memory, peak, parts):
+        return {"dev": 0, "api": api, "memory": memory, "live_bytes": sum(p["live_bytes"] for p in parts), "peak": peak,
+                **{k: sum(p[k] for p in parts) for k in ("live_objs", "alloc_objs", "alloc_bytes")}, "sites": parts}
+
+    return [row("cuMemAlloc", "device", 5400 * MIB, [site(0, "cuMemAlloc", 3 << 30, 290, 290),
+                                                     site(2, "cuMemAlloc, reserved by a framework's cache", 2 << 30, 21, 58,
+                                                          "libc10_cuda.so")]),
+            row("cuMemHostAlloc", "pinned host", 212 * MIB, [site(3, "cuMemHostAlloc", 212 * MIB, 3, 3)])]
+
+
 def make(count, seed=1, points=120):
     rng = random.Random(seed)
     frames, stacks, sites = make_sites(rng, count)
@@ -336,8 +352,7 @@ def make(count, seed=1, points=120):
         "frames": frames, "stacks": stacks, "sites": sites, "leaks": leaks,
         "watch": [{"site": sites[1]["id"], "class": "growing", "note": "second half grew by 12 % of the first: warm-up"}],
         "timeline": make_timeline(rng, tiers, balance, limit, points),
-        "gpu": [{"dev": 0, "api": "cudaMalloc", "live_bytes": 5120 * MIB, "peak": 5400 * MIB, "live_objs": 311,
-                 "sites": [{"site": sites[0]["id"], "kind": "device", "live_bytes": 3 << 30, "live_objs": 290, "peak": 3 << 30}]}],
+        "gpu": make_gpu(sites),
         "events": [{"at_unix_ns": str((T1 - 9000) * NS), "kind": "tier", "text": "s:d5ba moved from temporary to session"},
                    {"at_unix_ns": str((T1 - 4020) * NS), "kind": "pool", "text": "12 MiB pool exhausted (16 in use)"}],
         "suggestions": [{"rule": "symbol=PrefixCache::insert* -> tier=persistent", "saves_bytes": 62 * MIB,

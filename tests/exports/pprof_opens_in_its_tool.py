@@ -11,6 +11,7 @@ from common import NAMES, export, expect, finish, number, path, report, same, sk
 VALUES = {"inuse_objects": "live_objs", "inuse_space": "live_bytes", "alloc_objects": "alloc_objs",
           "alloc_space": "alloc_bytes", "growth_space": "growth_bytes", "unreachable_space": "unreachable_bytes",
           "pinned_waste": "frag_pinned_bytes"}
+DEVICE = {"device_objects": "live_objs", "device_space": "live_bytes"}
 if subprocess.run(["go", "tool", "pprof", "-h"], capture_output=True).returncode not in (0, 2):
     skip("go has no pprof here")
 
@@ -49,10 +50,11 @@ def check(name):
         same(sorted(ids), list(range(1, len(ids) + 1)), f"{name}: ids of field {kind}")
     raw = pprof("-raw", "p.pb.gz")
     columns = raw.split("Samples:\n")[1].splitlines()
-    same([re.sub(r"\[dflt\]", "", c).split("/")[0] for c in columns[0].split()], list(VALUES), f"{name}: types")
-    rows = re.findall(r"^ +((?:\d+ +){6}\d+): ([\d ]*)$", raw, flags=re.M)
-    sums = [sum(c) for c in zip(*([int(n) for n in r[0].split()] for r in rows))] or [0] * len(VALUES)
-    same(sums, [total(doc, k) for k in VALUES.values()], f"{name}: sums")
+    same([re.sub(r"\[dflt\]", "", c).split("/")[0] for c in columns[0].split()], [*VALUES, *DEVICE], f"{name}: types")
+    rows = re.findall(r"^ +((?:\d+ +){8}\d+): ([\d ]*)$", raw, flags=re.M)
+    sums = [sum(c) for c in zip(*([int(n) for n in r[0].split()] for r in rows))] or [0] * (len(VALUES) + len(DEVICE))
+    on_devices = [sum(number(s[k]) for g in doc["gpu"] for s in g["sites"]) for k in DEVICE.values()]
+    same(sums, [total(doc, k) for k in VALUES.values()] + on_devices, f"{name}: sums")
     for m in doc["modules"]:
         if m["path"] and m["build_id"]:
             expect(m["path"] + " " + m["build_id"] in raw, f"{name}: no mapping {m['path']}")
@@ -70,6 +72,6 @@ top = pprof("-top", "-sample_index=growth_space", "-unit=B", "p.pb.gz")
 growing = [s for s in report("server")["sites"] if number(s["growth_bytes"])]
 expect("std::make_unique<PrefixNode> (inline)" in top, f"-top of growth lacks the inlined function: {top}")
 expect(f"{max(number(s['growth_bytes']) for s in growing)}B" in top, f"-top of growth lacks its bytes: {top}")
-for word in ("tier:[session]", "leak:[unreachable]", "size_class:[", "age_bucket:[", "site:["):
+for word in ("tier:[session]", "leak:[unreachable]", "size_class:[", "age_bucket:[", "site:[", "memory:[pinned host]", "reserved_by:[libc10_cuda.so]"):
     expect(word in raw["server"], f"no label {word}")
 finish()

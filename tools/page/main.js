@@ -45,7 +45,7 @@ function inSight(sections, use) {
 	use(own || [...sections].reverse().find(s => s.getBoundingClientRect().top < innerHeight * .4) || sections[0]);
 }
 
-const SHORT = {leaks: 'Leaks', balance: 'Balance', timeline: 'Time', stacks: 'Stacks', ages: 'Ages', lifetimes: 'Lifetimes', pages: 'Pages', classes: 'Classes', sites: 'Sites', more: 'Detail', blind: 'Blind spots'};
+const SHORT = {leaks: 'Leaks', balance: 'Balance', timeline: 'Time', stacks: 'Stacks', ages: 'Ages', lifetimes: 'Lifetimes', pages: 'Pages', classes: 'Classes', devices: 'Devices', sites: 'Sites', more: 'Detail', blind: 'Blind spots'};
 
 function download() {
 	const url = URL.createObjectURL(new Blob([JSON.stringify(pristine)], {type: 'application/json'}));
@@ -61,7 +61,7 @@ async function main() {
 	pristine = await readReport();
 	setReport({...pristine});
 	derive();
-	const sections = [leaksSection(), balanceSection(), timelineSection(), flameSection(), heatSection(), lifetimesSection(), pagesSection(), classesSection(), sitesSection(), moreSection(), blindSection()].filter(Boolean);
+	const sections = [leaksSection(), balanceSection(), timelineSection(), flameSection(), heatSection(), lifetimesSection(), pagesSection(), classesSection(), devicesSection(), sitesSection(), moreSection(), blindSection()].filter(Boolean);
 	const links = sections.map(s => h('a', {href: `#${s.id}`}, SHORT[s.id]));
 	document.body.replaceChildren(
 		h('div', {class: 'bar'}, h('div', {class: 'bar-in'}, h('div', {class: 'brand'}, 'tiermalloc ', h('span', {}, isDiff() ? 'diff' : 'report')), h('nav', {'aria-label': 'Sections'}, h('ul', {}, links.map(a => h('li', {}, a)))),

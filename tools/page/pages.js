@@ -1,4 +1,4 @@
-// 2 MiB pages, size classes, tiers, pools, devices, suggestions.
+// 2 MiB pages, size classes, tiers, pools, suggestions.
 
 const PAGE = 2 << 20;
 
@@ -148,8 +148,6 @@ function moreSection() {
 			doc.pools.map(p => [p.tier || '–', bytes(p.slot_bytes), count(p.hits), count(p.misses), {v: count(p.exhausted), class: or0(p.exhausted) ? 'up' : ''}, known(p.slots) ? `${count(p.high_water)} of ${count(p.slots)}` : count(p.high_water)])));
 	if (doc.sizes.length)
 		card('Sizes asked for most', table([{title: 'Bytes', n: 1}, {title: 'Requests', n: 1}, {title: 'At once', n: 1}, {title: 'Tier'}], doc.sizes.slice(0, 64).map(s => [count(s.size), count(s.count), count(s.peak_concurrent), s.tier || '–'])));
-	if (doc.gpu.length)
-		card('Devices', table([{title: 'Device'}, {title: 'Interface'}, {title: 'Live', n: 1}, {title: 'Peak', n: 1}, {title: 'Objects', n: 1}], doc.gpu.map(x => [String(x.dev ?? '–'), x.api || '', bytes(x.live_bytes), bytes(x.peak), count(x.live_objs)])));
 	if (doc.events.length)
 		card('What happened', table([{title: 'Time (UTC)'}, {title: 'Kind'}, {title: ''}], doc.events.map(e => [clock(Number(e.at_unix_ns) / 1e9, true), e.kind || '', e.text || ''])));
 	if (doc.mappings.length)

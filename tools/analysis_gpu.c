@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Device and pinned memory: by device and kind, in each by call site. The ledger has sums and peaks of
+ * them, no ages: nothing here is judged. See analysis.h.
+ */
+#include <string.h>
+
+#include "tools/analysis.h"
+
+static const struct kind {
+	const char *api, *memory;
+} kinds[] = {
+	[TM_LEDGER_GPU_DEVICE] = {"cuMemAlloc", "device"},
+	[TM_LEDGER_GPU_ASYNC] = {"cuMemAllocAsync", "stream-ordered"},
+	[TM_LEDGER_GPU_VMM] = {"cuMemCreate", "virtual memory"},
+	[TM_LEDGER_GPU_MANAGED] = {"cuMemAllocManaged", "managed"},
+	[TM_LEDGER_GPU_PINNED] = {"cuMemHostAlloc", "pinned host"},
+	[TM_LEDGER_GPU_REGISTERED] = {"cuMemHostRegister", "registered host"},
+	[TM_LEDGER_GPU_ARRAY] = {"cuArrayCreate", "arrays"},
+	[TM_LEDGER_GPU_IPC] = {"cuIpcOpenMemHandle", "of other processes"},
+};
+
+static struct kind kind_of(const struct tm_ledger_gpu *g)
+{
+	static const struct kind unknown = {"unknown", "unknown"};
+
+	return g->kind < TM_ARRAY_LEN(kinds) ? kinds[g->kind] : unknown;
+}
+
+static struct tm_doc_gpu *gpu_of(struct tm_document *doc, const struct tm_ledger_gpu *row)
+{
+	struct kind kind = kind_of(row);
+
+	for (size_t i = 0; i < doc->gpu.count; i++) {
+		if (doc->gpu.at[i].dev == row->device && doc->gpu.at[i].api == kind.api)
+			return &doc->gpu.at[i];
+	}
+	struct tm_doc_gpu *g = tm_document_add(doc, TM_DOC_GPU);
+	g->dev = row->device;
+	g->api = kind.api;
+	g->memory = kind.memory;
+	g->live_bytes = g->peak = g->live_objs = g->alloc_objs = g->alloc_bytes = 0;
+	return g;
+}
+
+/* The id of the host site with the same key, if it allocates there too; else its address. */
+static const char *id_of(struct tm_analysis *a, const struct tm_ledger_gpu *g)
+{
+	const struct tm_analysis_key *key = tm_analysis_key(a, g->site, g->height);
+	char name[128];
+
+	if (g->site == 1) /* for all that had no row of their own */
+		return "(other sites)";
+	if (key->address == g->site && key->height == g->height)
+		return a->doc->sites.at[key->site].id;
+	tm_ledger_name(a->ledger, g->site, name, sizeof(name));
+	return tm_document_text(a->doc, name);
+}
+
+/*
+ * Libraries that reserve device memory in large pieces and deal it out themselves: to the driver all of
+ * it is live, whatever the program has freed meanwhile.
+ */
+static const char *cache_of(struct tm_analysis *a, const struct tm_ledger_gpu *g)
+{
+	static const char *const caches[] = {"libc10_cuda",   "libonnxruntime_providers_cuda",
+					     "libtensorflow", "xla_extension",
+					     "libjax_common", "librmm"};
+	const struct tm_ledger_module *m =
+		tm_ledger_module(a->ledger, g->site, a->ledger->header.epoch);
+	const char *name;
+	size_t length;
+
+	if (m == NULL || (g->kind != TM_LEDGER_GPU_DEVICE && g->kind != TM_LEDGER_GPU_VMM))
+		return NULL;
+	length = strnlen(m->path, sizeof(m->path));
+	name = memrchr(m->path, '/', length);
+	name = name ? name + 1 : m->path;
+	for (size_t i = 0; i < TM_ARRAY_LEN(caches); i++) {
+		if (strncmp(name, caches[i], strlen(caches[i])) == 0)
+			return tm_document_format(a->doc, "%.*s", (int)(m->path + length - name),
+						  name);
+	}
+	return NULL;
+}
+
+static void add_site(struct tm_analysis *a, struct tm_doc_gpu *sum, const struct tm_ledger_gpu *g)
+{
+	struct tm_doc_gpu_site *site = tm_document_add_gpu_site(a->doc, sum);
+
+	site->site = id_of(a, g);
+	site->reserved_by = cache_of(a, g);
+	site->kind = site->reserved_by
+			     ? tm_document_format(a->doc, "%s, reserved by a framework's cache",
+						  sum->api)
+			     : sum->api;
+	site->live_bytes = g->live_bytes;
+	site->live_objs = g->live_objects;
+	site->peak = g->peak_bytes;
+	site->alloc_objs = g->objects;
+	site->alloc_bytes = g->bytes;
+	site->context = g->context;
+	site->tier = g->tier < TM_LEDGER_TIERS ? g->tier : 0;
+	if (g->site != 1)
+		site->stack = tm_analysis_stack_of(a, g->site, g->height);
+}
+
+void tm_analysis_add_gpu(struct tm_analysis *a)
+{
+	const struct tm_ledger_gpu *g = tm_ledger_at(a->ledger, TM_LEDGER_GPU_AT);
+
+	for (uint32_t i = 0; i < a->ledger->header.gpu_rows; i++, g++) {
+		if (g->site == 0 || g->objects == 0)
+			continue;
+		struct tm_doc_gpu *sum = gpu_of(a->doc, g);
+
+		sum->live_bytes += g->live_bytes;
+		sum->peak += g->peak_bytes;
+		sum->live_objs += g->live_objects;
+		sum->alloc_objs += g->objects;
+		sum->alloc_bytes += g->bytes;
+		add_site(a, sum, g);
+	}
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Device and pinned memory in the reports: the same rows, what each report asks of them. The account
+ * keeps no ages of blocks on a device, so that growth is not judged: candidates are named as such.
+ * See text.h.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/analysis.h"
+#include "tools/text.h"
+
+#define CANDIDATE_BLOCKS 8u
+
+struct row {
+	const struct tm_doc_gpu *gpu;
+	const struct tm_doc_gpu_site *site;
+};
+
+static uint64_t known(uint64_t value)
+{
+	return value == TM_DOC_UNKNOWN ? 0 : value;
+}
+
+static int by_live(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+	uint64_t p = known(x->site->live_bytes), q = known(y->site->live_bytes);
+
+	if (p != q)
+		return p < q ? 1 : -1;
+	return x->site < y->site ? -1 : x->site > y->site;
+}
+
+/* Sites of one device and kind, or, with NULL, of all; most live bytes first. NULL without memory. */
+static struct row *sorted(const struct tm_document *doc, const struct tm_doc_gpu *only,
+			  size_t *ret_count)
+{
+	size_t n = 0;
+	struct row *row;
+
+	for (size_t i = 0; i < doc->gpu.count; i++)
+		n += doc->gpu.at[i].sites.count;
+	row = malloc((n + 1) * sizeof(*row));
+	*ret_count = 0;
+	if (row == NULL)
+		return NULL;
+	n = 0;
+	for (size_t i = 0; i < doc->gpu.count; i++) {
+		const struct tm_doc_gpu *g = &doc->gpu.at[i];
+
+		for (size_t k = 0; (only == NULL || only == g) && k < g->sites.count; k++)
+			row[n++] = (struct row){g, &g->sites.at[k]};
+	}
+	qsort(row, n, sizeof(*row), by_live);
+	*ret_count = n;
+	return row;
+}
+
+/* "libapp.so+0x1234  upload  app.c:12": the place that its id names, and what stands there. */
+static const char *place(char *buf, size_t size, const struct tm_document *doc,
+			 const struct tm_doc_gpu_site *s)
+{
+	const char *id = s->site ? s->site : "?";
+	char name[300] = "";
+
+	if (s->stack < doc->stacks.count)
+		tm_analysis_name_frame(doc, tm_analysis_frame_of(doc, s->stack), name,
+				       sizeof(name));
+	if (name[0] == '\0' || strcmp(name, id) == 0)
+		snprintf(buf, size, "%s", id);
+	else
+		snprintf(buf, size, "%s  %s", id, name);
+	return buf;
+}
+
+static const char *cache_note(const struct tm_doc_gpu_site *s)
+{
+	return s->reserved_by ? "  reserved by a framework's cache" : "";
+}
+
+/* --- full ------------------------------------------------------------------------------------- */
+
+#define SITES_EACH 3u
+
+void tm_text_gpu(struct tm_text *t, const struct tm_document *doc)
+{
+	char live[24], peak[24], where[400];
+
+	for (size_t i = 0; i < doc->gpu.count; i++) {
+		const struct tm_doc_gpu *g = &doc->gpu.at[i];
+		size_t n;
+		struct row *row = sorted(doc, g, &n);
+
+		if (i == 0)
+			tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
+		tm_text_line(t, TM_TEXT_PLAIN,
+			     "%s  device %" PRIu64 "  %-16s  live %s in %" PRIu64
+			     " blocks, peak %s  (%s)",
+			     i ? "   " : "GPU", g->dev, g->memory ? g->memory : g->api,
+			     tm_text_bytes(live, g->live_bytes), g->live_objs,
+			     tm_text_bytes(peak, g->peak), g->api);
+		for (size_t k = 0; k < n && k < SITES_EACH && known(row[k].site->live_bytes); k++)
+			tm_text_line(t, TM_TEXT_PLAIN, "       %10s in %" PRIu64 " blocks  %s%s",
+				     tm_text_bytes(live, row[k].site->live_bytes),
+				     row[k].site->live_objs,
+				     place(where, sizeof(where), doc, row[k].site),
+				     cache_note(row[k].site));
+		free(row);
+	}
+}
+
+/* --- leaks ------------------------------------------------------------------------------------ */
+
+/* Holds as much as it ever did, in many blocks, of which few were freed: a leak looks like that. */
+static bool is_candidate(const struct tm_doc_gpu_site *s)
+{
+	uint64_t ever = known(s->alloc_objs), live = known(s->live_objs);
+
+	return s->reserved_by == NULL && live >= CANDIDATE_BLOCKS && live * 4 >= ever * 3 &&
+	       known(s->live_bytes) == known(s->peak);
+}
+
+void tm_text_gpu_leaks(struct tm_text *t, const struct tm_document *doc, size_t top)
+{
+	bool any = false, candidates = false;
+	size_t n, shown = 0;
+	struct row *row = sorted(doc, NULL, &n);
+
+	for (size_t i = 0; row && i < n; i++)
+		any |= known(row[i].site->live_bytes) != 0;
+	if (!any) {
+		free(row);
+		return;
+	}
+	tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
+	tm_text_line(t, TM_TEXT_PLAIN, "device memory %s: not judged, its blocks have no ages here",
+		     doc->process.ended == TM_DOC_CLEAN    ? "held at the exit"
+		     : doc->process.ended == TM_DOC_KILLED ? "held at the end"
+							   : "held now");
+	tm_text_line(t, TM_TEXT_DIM, "%10s %8s %8s %8s  %s", "live", "blocks", "ever", "freed",
+		     "device, kind, site");
+	for (size_t i = 0; i < n && known(row[i].site->live_bytes); i++) {
+		const struct tm_doc_gpu_site *s = row[i].site;
+		char live[24], where[400];
+
+		if (shown++ >= top)
+			continue;
+		candidates |= is_candidate(s);
+		tm_text_line(t, is_candidate(s) ? TM_TEXT_UNSURE : TM_TEXT_PLAIN,
+			     "%10s %8" PRIu64 " %8" PRIu64 " %8" PRIu64 "  %" PRIu64 " %s  %s%s%s",
+			     tm_text_bytes(live, s->live_bytes), s->live_objs, known(s->alloc_objs),
+			     known(s->alloc_objs) - s->live_objs, row[i].gpu->dev,
+			     row[i].gpu->memory ? row[i].gpu->memory : row[i].gpu->api,
+			     is_candidate(s) ? "CANDIDATE " : "",
+			     place(where, sizeof(where), doc, s), cache_note(s));
+	}
+	if (shown > top)
+		tm_text_line(t, TM_TEXT_DIM, "%10s and %zu sites with less, see --top", "",
+			     shown - top);
+	if (candidates)
+		tm_text_line(
+			t, TM_TEXT_DIM,
+			"%10s candidate: at its peak, few freed, as leaks and weights are; two "
+			"moments tell (diff)",
+			"");
+	free(row);
+}
+
+/* --- fragmentation ---------------------------------------------------------------------------- */
+
+void tm_text_gpu_frag(struct tm_text *t, const struct tm_document *doc)
+{
+	char live[24], peak[24], cache[24];
+
+	for (size_t i = 0; i < doc->gpu.count; i++) {
+		const struct tm_doc_gpu *g = &doc->gpu.at[i];
+		uint64_t reserved = 0;
+
+		for (size_t k = 0; k < g->sites.count; k++) {
+			if (g->sites.at[k].reserved_by)
+				reserved += known(g->sites.at[k].live_bytes);
+		}
+		if (i == 0) {
+			tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
+			tm_text_line(t, TM_TEXT_DIM, "%-6s %-16s %10s %10s %8s %12s  %s", "device",
+				     "kind", "live", "peak", "blocks", "in caches",
+				     "of frameworks: what they use of it is theirs to tell");
+		}
+		tm_text_line(t, TM_TEXT_PLAIN, "%6" PRIu64 " %-16s %10s %10s %8" PRIu64 " %12s",
+			     g->dev, g->memory ? g->memory : g->api,
+			     tm_text_bytes(live, g->live_bytes), tm_text_bytes(peak, g->peak),
+			     g->live_objs, reserved ? tm_text_bytes(cache, reserved) : "-");
+	}
+}
+
+/* --- diff ------------------------------------------------------------------------------------- */
+
+void tm_text_gpu_diff(struct tm_text *t, const struct tm_document *doc, size_t top)
+{
+	size_t n, shown = 0;
+	struct row *row = sorted(doc, NULL, &n);
+
+	for (size_t i = 0; row && i < n && shown < top; i++) {
+		const struct tm_doc_gpu_site *s = row[i].site;
+		char where[400];
+
+		if (s->base_live_bytes == TM_DOC_UNKNOWN || s->live_bytes == s->base_live_bytes)
+			continue;
+		if (shown++ == 0) {
+			tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
+			tm_text_line(t, TM_TEXT_DIM, "%14s %12s  %s", "device bytes", "blocks",
+				     "device, kind, site");
+		}
+		tm_text_line(t, TM_TEXT_PLAIN,
+			     "%+14" PRId64 " %+12" PRId64 "  %" PRIu64 " %s  %s%s",
+			     (int64_t)(s->live_bytes - s->base_live_bytes),
+			     (int64_t)(s->live_objs - s->base_live_objs), row[i].gpu->dev,
+			     row[i].gpu->memory ? row[i].gpu->memory : row[i].gpu->api,
+			     place(where, sizeof(where), doc, s), cache_note(s));
+	}
+	free(row);
+}
+
+/* --- top -------------------------------------------------------------------------------------- */
+
+size_t tm_text_gpu_brief(struct tm_text *t, const struct tm_document *doc, size_t most)
+{
+	char live[24], peak[24];
+	size_t shown = 0;
+
+	for (size_t i = 0; i < doc->gpu.count && shown < most; i++) {
+		const struct tm_doc_gpu *g = &doc->gpu.at[i];
+
+		tm_text_line(t, TM_TEXT_PLAIN,
+			     "device %" PRIu64 "  %-16s live %10s  peak %10s  %" PRIu64 " blocks",
+			     g->dev, g->memory ? g->memory : g->api,
+			     tm_text_bytes(live, g->live_bytes), tm_text_bytes(peak, g->peak),
+			     g->live_objs);
+		shown++;
+	}
+	if (shown < doc->gpu.count)
+		tm_text_line(t, TM_TEXT_DIM, "and %zu kinds more on devices, see report",
+			     doc->gpu.count - shown++);
+	return shown;
+}
