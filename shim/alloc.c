@@ -62,6 +62,11 @@ static TM_NOINLINE void give_other(void *p, struct tm_granule *g)
 	give_longer(p, g, TM_COUNTED);
 }
 
+static TM_NOINLINE void give_other_checked(void *p, struct tm_granule *g)
+{
+	give_longer(p, g, TM_CHECKED);
+}
+
 static TM_NOINLINE void give_other_plain(void *p, struct tm_granule *g)
 {
 	give_longer(p, g, TM_PLAIN);
@@ -83,6 +88,8 @@ TM_INLINE void give(void *p, enum tm_counting count)
 	}
 	if (count == TM_COUNTED)
 		give_other(p, g);
+	else if (count == TM_CHECKED)
+		give_other_checked(p, g);
 	else
 		give_other_plain(p, g);
 }
@@ -166,9 +173,14 @@ TM_INLINE int take_posix(void **ret_p, size_t align, size_t size, enum tm_counti
 
 void *tm_alloc_any(size_t size, struct tm_site site)
 {
-	void *p =
-		tm_span_keeps_entries ? take(size, &site, TM_COUNTED) : take(size, &site, TM_PLAIN);
+	void *p = NULL;
 
+	if (tm_account_is_kept)
+		p = take(size, &site, TM_COUNTED);
+	else if (tm_span_keeps_entries)
+		p = take(size, &site, TM_CHECKED);
+	else
+		p = take(size, &site, TM_PLAIN);
 	return TM_LIKELY(p != NULL) ? p : tm_alloc_slow(size, site);
 }
 
@@ -212,10 +224,7 @@ static TM_NOINLINE void *slow_plain_here(size_t size)
 	return slow_plain(size, TM_SITE_HERE);
 }
 
-/*
- * Each function twice, with and without the account. The forms differ in nothing else; tests and
- * the lint compare the symbols of both.
- */
+/* Each function with the account, without it, and unchecked. The forms differ in nothing else. */
 #define VARIANTS(suffix, count, slow)                                                              \
 	void *tm_alloc_malloc##suffix(size_t size)                                                 \
 	{                                                                                          \
@@ -272,35 +281,50 @@ static TM_NOINLINE void *slow_plain_here(size_t size)
 	}
 
 VARIANTS(, TM_COUNTED, slow_counted)
+VARIANTS(_checked, TM_CHECKED, slow_plain)
 VARIANTS(_plain, TM_PLAIN, slow_plain)
 
-/* One of the caller's own small slots to another small class; all else is the slow path's. */
-void *tm_alloc_realloc(void *p, size_t size)
+/* One of the caller's own small slots to another small class. NULL: nothing was done. */
+TM_INLINE void *resize_small(void *p, size_t size, enum tm_counting count)
+{
+	struct tm_granule *g = tm_zone_granule(p);
+	size_t klass = tm_class_of_small(size);
+	void *entry = NULL;
+
+	if (TM_UNLIKELY(klass == g->klass || !tm_tcache_is_mine(g, TM_SPAN_SMALL, count) ||
+			!tm_tcache_entry(p, g, TM_SPAN_SMALL, &entry) || !tm_tcache_in_use(entry)))
+		return NULL;
+	void *fresh = tm_tcache_take(klass, size, TM_SPAN_SMALL, NULL, count);
+	if (TM_UNLIKELY(fresh == NULL))
+		return NULL;
+	/* classes are multiples of 16 bytes: no look at a table */
+	memcpy(fresh, p, (klass < g->klass ? klass : g->klass) * 16);
+	tm_tcache_push(p, g, TM_SPAN_SMALL, entry);
+	return fresh;
+}
+
+TM_INLINE void *resize(void *p, size_t size, enum tm_counting count)
 {
 	if (TM_LIKELY(size - 1 < TM_SMALL_MAX && tm_zone_contains(p))) {
-		struct tm_granule *g = tm_zone_granule(p);
-		size_t klass = tm_class_of_small(size);
-		void *entry = NULL;
+		void *fresh = resize_small(p, size, count);
 
-		if (TM_LIKELY(klass != g->klass &&
-			      tm_tcache_is_mine(g, TM_SPAN_SMALL, TM_COUNTED) &&
-			      tm_tcache_entry(p, g, TM_SPAN_SMALL, &entry) &&
-			      tm_tcache_in_use(entry))) {
-			void *fresh = tm_tcache_take(klass, size, TM_SPAN_SMALL, NULL, TM_COUNTED);
-
-			if (TM_LIKELY(fresh != NULL)) {
-				size_t smaller = klass < g->klass ? klass : g->klass;
-
-				/* classes are multiples of 16 bytes: no look at a table */
-				memcpy(fresh, p, smaller * 16);
-				tm_tcache_push(p, g, TM_SPAN_SMALL, entry);
-				return fresh;
-			}
-		}
+		if (TM_LIKELY(fresh != NULL))
+			return fresh;
 	}
 	return tm_alloc_realloc_slow(p, size, TM_SITE_HERE);
 }
 
+void *tm_alloc_realloc(void *p, size_t size)
+{
+	return resize(p, size, TM_COUNTED);
+}
+
+void *tm_alloc_realloc_checked(void *p, size_t size)
+{
+	return resize(p, size, TM_CHECKED);
+}
+
+/* Without entries nothing says whether p is in use. */
 void *tm_alloc_realloc_plain(void *p, size_t size)
 {
 	return tm_alloc_realloc_slow(p, size, TM_SITE_HERE);

@@ -15,7 +15,10 @@
 #include "shim/base/attrs.h"
 #include "shim/base/tunables.h"
 
-/* Each with the account (the default), and _plain without it (TIERMALLOC_LEDGER=off). */
+/*
+ * Each with the account (the default); _checked without it (TIERMALLOC_LEDGER=off); _plain as well without
+ * what wrong frees are known by.
+ */
 #define TM_ALLOC_VARIANT(suffix)                                                                   \
 	void *tm_alloc_malloc##suffix(size_t size);                                                \
 	void tm_alloc_free##suffix(void *p);                                                       \
@@ -30,6 +33,7 @@
 	void *tm_alloc_realloc##suffix(void *p, size_t size);
 
 TM_ALLOC_VARIANT()
+TM_ALLOC_VARIANT(_checked)
 TM_ALLOC_VARIANT(_plain)
 
 size_t tm_alloc_usable(void *p);

@@ -163,7 +163,7 @@ static void *large_take(struct tm_heap *h, const struct request *r)
 		tm_pool_adopt(pool, p);
 	tm_routing_born(p, d);
 	struct tm_granule *g = tm_zone_granule(p);
-	if (tm_span_keeps_entries) {
+	if (tm_account_is_kept) {
 		unsigned id = tm_account_id(h, r->site);
 
 		tm_account_count(h, id, size);
@@ -178,7 +178,7 @@ static void *large_take(struct tm_heap *h, const struct request *r)
 /* Now and then the policies are asked what lives how long; what is temporary goes to the arena. */
 static void *arena_take(struct tm_heap *h, const struct request *r)
 {
-	if (!tm_span_keeps_entries || r->tier != TM_TIER_ALL)
+	if (!tm_account_is_kept || r->tier != TM_TIER_ALL)
 		return NULL;
 	if (h->medium_left <= 0)
 		tm_routing_look(h);
@@ -252,7 +252,7 @@ TM_NOINLINE void *tm_alloc_slow(size_t size, struct tm_site site)
 
 TM_NOINLINE void *tm_alloc_zero_slow(size_t size, struct tm_site site)
 {
-	void *p = tm_span_keeps_entries ? tm_arena_try(size, site) : NULL;
+	void *p = tm_account_is_kept ? tm_arena_try(size, site) : NULL;
 
 	return p != NULL ? memset(p, 0, size) : slow(size, 16, TM_FILL_ZERO, site);
 }
@@ -262,9 +262,9 @@ TM_NOINLINE void *tm_alloc_aligned_slow(size_t align, size_t size, struct tm_sit
 	void *p = NULL;
 
 	/* what is counted is what was asked for: guarded blocks know their size by it */
-	if (tm_span_keeps_entries && align <= TM_ARENA_LINE)
+	if (tm_account_is_kept && align <= TM_ARENA_LINE)
 		p = tm_arena_try(size, site);
-	else if (tm_span_keeps_entries && align > TM_ARENA_LINE && align <= TM_PAGE_BYTES &&
+	else if (tm_account_is_kept && align > TM_ARENA_LINE && align <= TM_PAGE_BYTES &&
 		 size <= TM_SLOT_MAX)
 		p = tm_alloc_page_aligned(align, size, site);
 	return p != NULL ? p : slow(size, align, TM_FILL_ANY, site);
@@ -366,14 +366,12 @@ static size_t requested_bytes(const void *p, struct tm_granule *g, size_t size)
 		return 0;
 	struct tm_granule *head = tm_span_head(g);
 	int32_t index = tm_span_index(head, p);
-	if (index < 0)
+	if (index < 0 || (head->side != NULL && tm_span_entry_is_free(head, (uint32_t)index)))
 		return 0;
-	if (head->side == NULL)
+	if (!tm_account_is_kept)
 		return size <= TM_SLOT_MAX && tm_class_of(size) == head->klass
 			       ? size
 			       : tm_class_bytes(head->klass);
-	if (tm_span_entry_is_free(head, (uint32_t)index))
-		return 0;
 	void *entry = tm_span_entry(head, (uint32_t)index);
 	if (head->kind == TM_SPAN_SMALL) {
 		uint16_t id = ((struct tm_entry3 *)entry)->id;
@@ -503,7 +501,7 @@ static void *resize_large(void *p, struct tm_granule *g, size_t size, struct tm_
 		struct tm_granule *now = tm_zone_granule(fresh);
 
 		tm_routing_born(fresh, birth);
-		if (tm_span_keeps_entries) {
+		if (tm_account_is_kept) {
 			unsigned id = tm_account_id(held.heap, site);
 
 			tm_account_count(held.heap, id, size);

@@ -104,16 +104,35 @@ int tm_core_boot(void)
 	tm_python_init();
 	tm_ledger_init();
 	tm_routing_init();
-	/* The aligned forms exist with the account only; a wrong free is noticed by its entry. */
-	tm_span_keeps_entries = options->ledger != TM_LEDGER_OFF || options->align_bytes > 16 ||
-				tm_alloc_debug_is_wanted() ||
-				options->on_error == TM_ON_ERROR_ABORT ||
-				(options->trace != NULL && options->trace[0] != '\0');
+	/* the aligned forms exist with the account only */
+	tm_account_is_kept = options->ledger != TM_LEDGER_OFF || options->align_bytes > 16 ||
+			     tm_alloc_debug_is_wanted() ||
+			     (options->trace != NULL && options->trace[0] != '\0');
+	/* a wrong free is noticed by its entry */
+	tm_span_keeps_entries = tm_account_is_kept || options->on_error != TM_ON_ERROR_TRUST;
 	configure_purge(options);
 	tm_pooling_init();
 	tm_helper_init((enum tm_thread)options->thread, help);
 	return 0;
 }
+
+/* The functions of one variant behind the names. */
+#define OPS(suffix)                                                                                \
+	((struct tm_ops){                                                                          \
+		.malloc = tm_alloc_malloc##suffix,                                                 \
+		.free = tm_alloc_free##suffix,                                                     \
+		.calloc = tm_alloc_calloc##suffix,                                                 \
+		.realloc = tm_alloc_realloc##suffix,                                               \
+		.memalign = tm_alloc_aligned##suffix,                                              \
+		.posix_memalign = tm_alloc_posix_memalign##suffix,                                 \
+		.usable_size = tm_alloc_usable,                                                    \
+		.op_new = tm_alloc_new##suffix,                                                    \
+		.op_new_aligned = tm_alloc_new_aligned##suffix,                                    \
+		.op_new_nothrow = tm_alloc_new_nothrow##suffix,                                    \
+		.op_new_aligned_nothrow = tm_alloc_new_aligned_nothrow##suffix,                    \
+		.op_delete = tm_alloc_free##suffix,                                                \
+		.op_delete_sized = tm_alloc_free_sized##suffix,                                    \
+	})
 
 void tm_alloc_ops(struct tm_ops *ops)
 {
@@ -123,23 +142,8 @@ void tm_alloc_ops(struct tm_ops *ops)
 	}
 	if (tm_root.options.align_bytes > 16)
 		tm_alloc_align_ops(ops);
-	if (tm_span_keeps_entries)
-		return;
-	*ops = (struct tm_ops){
-		.malloc = tm_alloc_malloc_plain,
-		.free = tm_alloc_free_plain,
-		.calloc = tm_alloc_calloc_plain,
-		.realloc = tm_alloc_realloc_plain,
-		.memalign = tm_alloc_aligned_plain,
-		.posix_memalign = tm_alloc_posix_memalign_plain,
-		.usable_size = tm_alloc_usable,
-		.op_new = tm_alloc_new_plain,
-		.op_new_aligned = tm_alloc_new_aligned_plain,
-		.op_new_nothrow = tm_alloc_new_nothrow_plain,
-		.op_new_aligned_nothrow = tm_alloc_new_aligned_nothrow_plain,
-		.op_delete = tm_alloc_free_plain,
-		.op_delete_sized = tm_alloc_free_sized_plain,
-	};
+	if (!tm_account_is_kept)
+		*ops = tm_span_keeps_entries ? OPS(_checked) : OPS(_plain);
 }
 
 /*

@@ -135,6 +135,9 @@ TM_INLINE void tm_account_mark(struct tm_heap *h, unsigned klass, void *entry, s
 	tm_account_sample(h, id, requested, site);
 }
 
+/* [const after boot] False: rows and births are not kept. */
+extern TM_HIDDEN bool tm_account_is_kept;
+
 /* The `birth` of heaps. [atomic] Set by the ledger, with that of every heap. */
 extern TM_HIDDEN uint64_t tm_account_birth;
 

@@ -14,7 +14,10 @@
 #include "shim/heap/heap.h"
 #include "shim/heap/zone.h"
 
-/* [const after boot] False: no account, spans have no side entries. */
+/*
+ * [const after boot] False: spans have no side entries. Without the account they say only whether a slot
+ * is in use, and what was asked for from a medium one.
+ */
 extern TM_HIDDEN bool tm_span_keeps_entries;
 
 enum tm_span_kind {

@@ -8,6 +8,18 @@
 /* First slots freed since the last look before another one is worth it: a fraction of the spans. */
 #define TRIM_LOOK_MIN 16u
 
+/* An object of this heap; without the account, no more than that somebody has it. */
+static void mark_used(struct tm_heap *h, unsigned klass, void *entry, size_t requested,
+		      struct tm_site site)
+{
+	if (tm_account_is_kept)
+		tm_account_mark(h, klass, entry, requested, site);
+	else if (klass < TM_SMALL_CLASSES)
+		((struct tm_entry3 *)entry)->id = 0;
+	else
+		*(tm_entry8 *)entry = tm_entry8_make(0, 0, requested);
+}
+
 void *tm_tcache_refill(struct tm_heap *h, unsigned klass, size_t requested, struct tm_site site)
 {
 	if (klass == 0)
@@ -18,7 +30,7 @@ void *tm_tcache_refill(struct tm_heap *h, unsigned klass, size_t requested, stru
 	struct tm_slot *slot = h->list[klass];
 	struct tm_granule *head = tm_span_head(tm_zone_granule(slot));
 	if (head->side != NULL)
-		tm_account_mark(h, head->klass, slot->entry, requested, site);
+		mark_used(h, head->klass, slot->entry, requested, site);
 	h->list[klass] = slot->next;
 	return slot;
 }
@@ -108,8 +120,7 @@ void tm_tcache_resized(struct tm_heap *mine, void *p, struct tm_granule *g, size
 	if (head->side == NULL || index < 0)
 		return;
 	if ((uintptr_t)mine == (g->owner & ~TM_OWNER_BITS)) {
-		tm_account_mark(mine, head->klass, tm_span_entry(head, (uint32_t)index), requested,
-				site);
+		mark_used(mine, head->klass, tm_span_entry(head, (uint32_t)index), requested, site);
 		return;
 	}
 	/* Another heap's slot: ids are that heap's, so only the size may change. */
@@ -117,7 +128,8 @@ void tm_tcache_resized(struct tm_heap *mine, void *p, struct tm_granule *g, size
 	if (head->kind == TM_SPAN_SMALL) {
 		struct tm_entry3 *e = entry;
 
-		e->id = (uint16_t)((e->id & ~15u) | (requested & 15));
+		if (tm_account_is_kept)
+			e->id = (uint16_t)((e->id & ~15u) | (requested & 15));
 	} else {
 		tm_entry8 *e = entry;
 

@@ -7,7 +7,8 @@
  * makes the lists empty for a signal handler that interrupts us. A thread without a heap has a word
  * that points at empty lists, so there is no test for it.
  *
- * `count` is a constant at each use: TM_PLAIN keeps no account, TM_COUNTED keeps it (account.h).
+ * `count` is a constant at each use: TM_COUNTED keeps the account (account.h), TM_CHECKED only whether
+ * a slot is in use, by which wrong frees are known, and TM_PLAIN nothing.
  */
 #ifndef TM_HEAP_TCACHE_INLINE_H
 #define TM_HEAP_TCACHE_INLINE_H
@@ -19,7 +20,7 @@
 #include "shim/heap/span.h"
 #include "shim/heap/zone.h"
 
-enum tm_counting { TM_PLAIN, TM_COUNTED };
+enum tm_counting { TM_PLAIN, TM_CHECKED, TM_COUNTED };
 
 TM_INLINE struct tm_heap *tm_tcache_enter(uintptr_t word)
 {
@@ -69,6 +70,11 @@ TM_INLINE void *tm_tcache_take(size_t klass, size_t size, enum tm_span_kind form
 		} else {
 			*(tm_entry8 *)slot->entry = tm_entry8_make(id, h->birth, size);
 		}
+	} else if (count == TM_CHECKED) {
+		if (form == TM_SPAN_SMALL)
+			((struct tm_entry3 *)slot->entry)->id = 0;
+		else
+			*(tm_entry8 *)slot->entry = tm_entry8_make(0, 0, size);
 	}
 	h->list[klass] = slot->next;
 leave:
@@ -182,15 +188,15 @@ TM_INLINE bool tm_tcache_is_mine(const struct tm_granule *g, enum tm_span_kind f
 }
 
 /*
- * A slot of the caller's own heap, of this form. TM_FREE_OTHER: nothing was done. Only the counted
- * form, the default, knows a wrong pointer into a span and a second free.
+ * A slot of the caller's own heap, of this form. TM_FREE_OTHER: nothing was done. The plain form knows
+ * no wrong pointer into a span and no second free.
  */
 TM_INLINE enum tm_free_result tm_tcache_give(void *p, struct tm_granule *g, enum tm_span_kind form,
 					     enum tm_counting count)
 {
 	void *entry = NULL;
 
-	if (count == TM_COUNTED) {
+	if (count != TM_PLAIN) {
 		if (TM_UNLIKELY(!tm_tcache_entry(p, g, form, &entry) || !tm_tcache_in_use(entry)))
 			return TM_FREE_OTHER;
 		if (entry == NULL)
@@ -242,7 +248,7 @@ TM_INLINE enum tm_free_result tm_tcache_give_remote(void *p, struct tm_granule *
 	if (TM_UNLIKELY(m->owner != owner)) /* or tainted, or nobody's */
 		return TM_FREE_OTHER;
 	void *entry = NULL;
-	if (count == TM_COUNTED) {
+	if (count != TM_PLAIN) {
 		if (TM_UNLIKELY(!tm_tcache_entry(p, g, form, &entry)))
 			return TM_FREE_OTHER;
 		__builtin_prefetch(entry,
@@ -256,7 +262,7 @@ TM_INLINE enum tm_free_result tm_tcache_give_remote(void *p, struct tm_granule *
 		tm_tcache_leave(word);
 		return TM_FREE_OTHER;
 	}
-	if (count == TM_COUNTED) /* not the slot: what its owner wrote stays in the owner's cache */
+	if (count != TM_PLAIN) /* not the slot: what its owner wrote stays in the owner's cache */
 		((struct tm_entry3 *)entry)->id |= TM_ENTRY_FREE;
 	if (TM_UNLIKELY(tm_remote_collect(m, p, g->charge))) {
 		tm_remote_hand_over_and_leave(word, m);
