@@ -23,6 +23,11 @@ void tm_hooks_lock(void)
 	tm_lock_acquire(&lock);
 }
 
+bool tm_hooks_try(void)
+{
+	return tm_lock_try(&lock);
+}
+
 void tm_hooks_unlock(void)
 {
 	tm_lock_release(&lock);

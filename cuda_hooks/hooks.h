@@ -36,6 +36,7 @@ extern TM_HIDDEN TM_TLS struct tm_hooks_thread tm_hooks_thread;
 
 void tm_hooks_boot(void);
 void tm_hooks_lock(void);
+bool tm_hooks_try(void); /* false: somebody has it */
 void tm_hooks_unlock(void);
 
 /* True: TIERMALLOC_CUDA=pool, and this process may. */

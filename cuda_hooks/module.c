@@ -11,6 +11,7 @@
 #include "cuda_hooks/pools.h"
 #include "cuda_hooks/track.h"
 #include "shim/boot.h"
+#include "shim/ledger.h"
 
 static const char *const kind_names[TM_TRACK_KINDS] = {
 	[TM_LEDGER_GPU_DEVICE] = "device",      [TM_LEDGER_GPU_ASYNC] = "stream-ordered",
@@ -57,6 +58,35 @@ static void add_pools(struct tm_fmt_out *out)
 	add_bytes(out, "CUDA slabs", t.slab_bytes, "of the driver, cut into blocks");
 }
 
+/* [lock] */
+static void write_pools(void)
+{
+	struct tm_ledger_header *header = tm_ledger_header();
+	struct tm_ledger_gpu_pool *area;
+	uint32_t count;
+	if (header == NULL || !tm_hooks_pools())
+		return;
+	area = tm_ledger_area(TM_LEDGER_GPU_POOLS_AT, TM_LEDGER_GPU_POOLS * sizeof(*area));
+	if (area == NULL)
+		return;
+	count = tm_pools_write(area);
+	__atomic_store_n(&header->gpu_pools, count, __ATOMIC_RELEASE);
+}
+
+static uint64_t sample(void)
+{
+	uint64_t bytes = 0;
+	unsigned device;
+	if (!tm_hooks_try())
+		return UINT64_MAX;
+	for (device = 0; device < tm_track_devices(); device++)
+		bytes += tm_track_live(device);
+	if (tm_track_devices() != 0)
+		write_pools();
+	tm_hooks_unlock();
+	return bytes;
+}
+
 static void report(struct tm_fmt_out *out)
 {
 	struct tm_driver_counts counts;
@@ -96,5 +126,6 @@ const struct tm_module tm_cuda_module = {
 	.unloaded = unloaded,
 	.fork_child = fork_child,
 	.each_visible = tm_track_each_visible,
+	.sample = sample,
 	.report = report,
 };

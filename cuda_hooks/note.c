@@ -4,7 +4,9 @@
 #include "cuda_hooks/context.h"
 #include "cuda_hooks/hooks.h"
 #include "shim/ledger.h"
+#include "shim/modules.h"
 #include "shim/os/clock.h"
+#include "shim/thread.h"
 
 #define GUESSES 64u
 
@@ -17,6 +19,22 @@ static struct guess {
 
 static const struct tm_ledger_header *ledger_seen; /* [lock] */
 
+/*
+ * The file of a site that asks for memory of devices only: no stack of the host's account passes it. The
+ * heap is held, for a signal handler that came meanwhile must not wait for the table's lock.
+ */
+static TM_COLD void note_module(uint64_t site)
+{
+	struct tm_unwind_object object;
+	struct tm_thread_heap held;
+	if (site <= 1 || !tm_unwind_object(site, &object))
+		return;
+	held = tm_thread_enter();
+	if (held.hold != TM_THREAD_NONE)
+		tm_modules_seen(site, &object);
+	tm_thread_leave(held);
+}
+
 /* [lock] The ledger may begin at any time, mostly long before the first call of CUDA. */
 static TM_COLD void move_rows(void)
 {
@@ -28,6 +46,8 @@ static TM_COLD void move_rows(void)
 	area = tm_ledger_area(TM_LEDGER_GPU_AT, TM_LEDGER_GPU_ROWS * sizeof(*area));
 	if (area != NULL)
 		tm_track_move_rows(area, &header->gpu_rows, &header->gpu_rows_lost);
+	for (uint32_t i = 0; area != NULL && i < header->gpu_rows; i++)
+		note_module(area[i].site);
 }
 
 static TM_NOINLINE uint32_t find_row(struct guess *g, uint64_t place, uint16_t context)
@@ -41,6 +61,8 @@ static TM_NOINLINE uint32_t find_row(struct guess *g, uint64_t place, uint16_t c
 		.tier = (uint32_t)(place & 0xff),
 	};
 	uint32_t row = tm_track_row_of(&where);
+	if (row != 0 && ledger_seen != NULL)
+		note_module(where.site);
 	/* Row 0 is asked for each time: every block without a row of its own is counted as such. */
 	if (row != 0)
 		*g = (struct guess){where.site, place, row};

@@ -282,6 +282,31 @@ bool tm_pools_stitched(uint64_t address)
 	return false;
 }
 
+uint32_t tm_pools_write(struct tm_ledger_gpu_pool *area)
+{
+	uint32_t count = 0;
+	uint16_t i;
+	for (i = 1; i < TM_CONTEXTS && count < TM_LEDGER_GPU_POOLS; i++) {
+		const struct tm_context *c = tm_context_at(i);
+		const struct tm_pools *p = c->pools;
+		struct tm_ledger_gpu_pool *to = &area[count];
+		if (p == NULL)
+			continue;
+		to->device = (uint32_t)(c->device < 0 ? 0 : c->device);
+		to->cache_idle_bytes = p->whole.idle_bytes;
+		to->host_idle_bytes = p->host.idle_bytes;
+		to->slab_bytes = p->slab.slab_bytes;
+		to->slab_live_bytes = p->slab.live_bytes;
+		to->vmm_live_bytes = tm_pool_vmm_live_bytes(&p->vmm);
+		to->vmm_bytes = to->vmm_live_bytes + tm_pool_vmm_idle_bytes(&p->vmm);
+		to->hits = p->hits;
+		to->misses = p->misses;
+		to->context = (uintptr_t)c->handle;
+		count++;
+	}
+	return count;
+}
+
 void tm_pools_totals(struct tm_pools_totals *ret)
 {
 	uint16_t i;

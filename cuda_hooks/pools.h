@@ -11,6 +11,7 @@
 #include "cuda_hooks/pool_slab.h"
 #include "cuda_hooks/pool_vmm.h"
 #include "cuda_hooks/sites.h"
+#include "shim/base/ledger_format.h"
 
 struct tm_pools {
 	struct tm_pool_cache whole;
@@ -79,6 +80,9 @@ void tm_pools_reach(tm_cu_device device, tm_cu_device by, bool allowed);
 
 /* [lock] Something was obtained from, or given back to, the driver. */
 void tm_pools_changed(tm_cu_device device, int64_t bytes);
+
+/* [lock] A record for each context that has pools, in the ledger's area; their number. */
+uint32_t tm_pools_write(struct tm_ledger_gpu_pool *area);
 
 /* Figures for the report, summed over contexts. */
 struct tm_pools_totals {

@@ -28,6 +28,11 @@ struct tm_module {
 	 * devices see. It may hold pointers, and no table of mappings tells it from other shared memory.
 	 */
 	void (*each_visible)(void (*see)(uintptr_t start, uintptr_t end));
+	/*
+	 * A sample of the ledger is taken, by any thread at any place: brings the part's figures in the
+	 * ledger up to date where that needs no waiting. Bytes on devices; UINT64_MAX: not now.
+	 */
+	uint64_t (*sample)(void);
 	/* Lines of the report at exit; nothing where the part did nothing. */
 	void (*report)(struct tm_fmt_out *out);
 };

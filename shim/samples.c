@@ -14,6 +14,7 @@
 #include "shim/heap/tier.h"
 #include "shim/helper.h"
 #include "shim/ledger.h"
+#include "shim/module.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
 #include "shim/os/proc.h"
@@ -179,6 +180,17 @@ static void add_sample(unsigned which, const struct tm_ledger_sample *new)
 	__atomic_store_n(&header->samples[which], n + 1, __ATOMIC_RELEASE);
 }
 
+/* [lock] As of the last time that they could be told. */
+static uint64_t device_bytes(void)
+{
+	static uint64_t last;
+	uint64_t now = tm_module_cuda() == NULL ? 0 : tm_module_cuda()->sample();
+
+	if (now != UINT64_MAX)
+		last = now;
+	return last;
+}
+
 /* [lock] */
 static uint64_t sample(uint64_t now_ms)
 {
@@ -191,6 +203,7 @@ static uint64_t sample(uint64_t now_ms)
 	__builtin_memcpy(s.live_bytes, due.totals.live_bytes, sizeof(s.live_bytes));
 	__builtin_memcpy(s.slot_bytes, due.totals.slot_bytes, sizeof(s.slot_bytes));
 	read_cached(s.cached_bytes, mapped);
+	s.gpu_bytes = device_bytes();
 	s.objects = due.totals.births;
 	s.sessions = tm_epoch_marked(TM_EPOCH_SESSION);
 	s.tokens = tm_epoch_marked(TM_EPOCH_TOKEN);

@@ -105,6 +105,45 @@ static void add_site(struct tm_analysis *a, struct tm_doc_gpu *sum, const struct
 		site->stack = tm_analysis_stack_of(a, g->site, g->height);
 }
 
+static void add_pool(struct tm_analysis *a, const struct tm_ledger_gpu_pool *from, const char *name,
+		     uint64_t reserved, uint64_t used)
+{
+	if (reserved == 0)
+		return;
+	struct tm_doc_gpu_pool *p = tm_document_add(a->doc, TM_DOC_GPU_POOLS);
+	p->dev = from->device;
+	p->context = from->context;
+	p->pool = name;
+	p->idle_bytes = reserved > used ? reserved - used : 0;
+	/* Whole blocks in use are the driver's own: what is known are those that wait. */
+	if (used != TM_DOC_UNKNOWN) {
+		p->reserved_bytes = reserved;
+		p->used_bytes = used;
+	} else {
+		p->idle_bytes = reserved;
+	}
+}
+
+static void add_pools(struct tm_analysis *a)
+{
+	const struct tm_ledger_gpu_pool *p = tm_ledger_at(a->ledger, TM_LEDGER_GPU_POOLS_AT);
+
+	for (uint32_t i = 0; i < a->ledger->header.gpu_pools; i++, p++) {
+		size_t first = a->doc->gpu_pools.count;
+
+		if (p->context == 0)
+			continue;
+		add_pool(a, p, "slabs", p->slab_bytes, p->slab_live_bytes);
+		add_pool(a, p, "chunks", p->vmm_bytes, p->vmm_live_bytes);
+		add_pool(a, p, "whole blocks", p->cache_idle_bytes, TM_DOC_UNKNOWN);
+		add_pool(a, p, "pinned host", p->host_idle_bytes, TM_DOC_UNKNOWN);
+		if (first == a->doc->gpu_pools.count)
+			continue;
+		a->doc->gpu_pools.at[first].hits = p->hits;
+		a->doc->gpu_pools.at[first].misses = p->misses;
+	}
+}
+
 void tm_analysis_add_gpu(struct tm_analysis *a)
 {
 	const struct tm_ledger_gpu *g = tm_ledger_at(a->ledger, TM_LEDGER_GPU_AT);
@@ -121,4 +160,5 @@ void tm_analysis_add_gpu(struct tm_analysis *a)
 		sum->alloc_bytes += g->bytes;
 		add_site(a, sum, g);
 	}
+	add_pools(a);
 }

@@ -328,6 +328,16 @@ static void add_gpu(struct tm_document *doc, const struct tm_document *more,
 	}
 }
 
+static void add_gpu_pools(struct tm_document *doc, const struct tm_document *more)
+{
+	for (size_t i = 0; i < more->gpu_pools.count; i++) {
+		struct tm_doc_gpu_pool *p = tm_document_add(doc, TM_DOC_GPU_POOLS);
+
+		*p = more->gpu_pools.at[i];
+		p->pool = tm_document_text(doc, p->pool);
+	}
+}
+
 static void add_figures(struct tm_doc_site *to, const struct tm_doc_site *from)
 {
 	add(&to->alloc_objs, from->alloc_objs);
@@ -417,6 +427,7 @@ void tm_combine_merge(struct tm_document *doc, const struct tm_document *more)
 		qsort(doc->sites.at, doc->sites.count, sizeof(*doc->sites.at), by_live);
 	add_balance(&doc->balance, &more->balance);
 	add_gpu(doc, more, &places);
+	add_gpu_pools(doc, more);
 	add_leaks(doc, more);
 	if (more->verdict.outcome == TM_DOC_FOUND)
 		doc->verdict.outcome = TM_DOC_FOUND;

@@ -108,14 +108,23 @@ static const struct tm_field *field_of(const struct tm_type *type, const char *n
 void *tm_document_add(struct tm_document *doc, enum tm_doc_list list)
 {
 	static const char *const names[] = {
-		[TM_DOC_MAPPINGS] = "mappings", [TM_DOC_TIERS] = "tiers",
-		[TM_DOC_CLASSES] = "classes",   [TM_DOC_SIZES] = "sizes",
-		[TM_DOC_POOLS] = "pools",       [TM_DOC_PAGES] = "pages",
-		[TM_DOC_MODULES] = "modules",   [TM_DOC_FRAMES] = "frames",
-		[TM_DOC_STACKS] = "stacks",     [TM_DOC_SITES] = "sites",
-		[TM_DOC_LEAKS] = "leaks",       [TM_DOC_WATCH] = "watch",
-		[TM_DOC_SERIES] = "series",     [TM_DOC_GPU] = "gpu",
-		[TM_DOC_EVENTS] = "events",     [TM_DOC_SUGGESTIONS] = "suggestions",
+		[TM_DOC_MAPPINGS] = "mappings",
+		[TM_DOC_TIERS] = "tiers",
+		[TM_DOC_CLASSES] = "classes",
+		[TM_DOC_SIZES] = "sizes",
+		[TM_DOC_POOLS] = "pools",
+		[TM_DOC_PAGES] = "pages",
+		[TM_DOC_MODULES] = "modules",
+		[TM_DOC_FRAMES] = "frames",
+		[TM_DOC_STACKS] = "stacks",
+		[TM_DOC_SITES] = "sites",
+		[TM_DOC_LEAKS] = "leaks",
+		[TM_DOC_WATCH] = "watch",
+		[TM_DOC_SERIES] = "series",
+		[TM_DOC_GPU] = "gpu",
+		[TM_DOC_GPU_POOLS] = "gpu_pools",
+		[TM_DOC_EVENTS] = "events",
+		[TM_DOC_SUGGESTIONS] = "suggestions",
 	};
 	const struct tm_type *type = &tm_type_document;
 	char *object = (char *)doc;

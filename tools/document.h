@@ -294,6 +294,15 @@ struct tm_doc_gpu {
 	TM_DOC_LIST(struct tm_doc_gpu_site) sites;
 };
 
+/* What a back end of the library's own pools took of a context's device. */
+struct tm_doc_gpu_pool {
+	uint64_t dev;
+	uint64_t context;
+	const char *pool; /* "slabs", "chunks", "whole blocks", "pinned host" */
+	uint64_t reserved_bytes, used_bytes, idle_bytes;
+	uint64_t hits, misses; /* of the context, in its first row */
+};
+
 struct tm_doc_event {
 	uint64_t at_unix_ns;
 	const char *kind;
@@ -337,6 +346,7 @@ struct tm_document {
 	TM_DOC_LIST(struct tm_doc_watch) watch;
 	struct tm_doc_timeline timeline;
 	TM_DOC_LIST(struct tm_doc_gpu) gpu;
+	TM_DOC_LIST(struct tm_doc_gpu_pool) gpu_pools;
 	TM_DOC_LIST(struct tm_doc_event) events;
 	TM_DOC_LIST(struct tm_doc_suggestion) suggestions;
 	struct tm_doc_diff diff;
@@ -365,6 +375,7 @@ enum tm_doc_list {
 	TM_DOC_WATCH,
 	TM_DOC_SERIES,
 	TM_DOC_GPU,
+	TM_DOC_GPU_POOLS,
 	TM_DOC_EVENTS,
 	TM_DOC_SUGGESTIONS,
 };

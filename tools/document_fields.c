@@ -398,6 +398,20 @@ static const struct tm_field fields_gpu[] = {
 static const struct tm_type type_gpu = TYPE("gpu", fields_gpu);
 #undef OF
 
+#define OF struct tm_doc_gpu_pool
+static const struct tm_field fields_gpu_pool[] = {
+	PLAIN(dev, COUNT, NULL),
+	PLAIN(context, ADDRESS, "handle"),
+	PLAIN(pool, TEXT, "slabs, chunks, whole blocks, pinned host"),
+	PLAIN(reserved_bytes, COUNT, "of the driver"),
+	PLAIN(used_bytes, COUNT, "of these handed out"),
+	PLAIN(idle_bytes, COUNT, "kept, free for reuse"),
+	PLAIN(hits, COUNT, "requests of the context served without the driver; in its first row"),
+	PLAIN(misses, COUNT, "the others"),
+};
+static const struct tm_type type_gpu_pool = TYPE("gpu_pool", fields_gpu_pool);
+#undef OF
+
 #define OF struct tm_doc_event
 static const struct tm_field fields_event[] = {
 	PLAIN(at_unix_ns, STAMP, NULL),
@@ -450,6 +464,7 @@ static const struct tm_field fields_document[] = {
 	NESTED(watch, ROWS, type_watch, "seen, not judged a leak"),
 	NESTED(timeline, OBJECT, type_timeline, NULL),
 	NESTED(gpu, ROWS, type_gpu, NULL),
+	NESTED(gpu_pools, ROWS, type_gpu_pool, "the library's own, as of the last sample"),
 	NESTED(events, ROWS, type_event, NULL),
 	NESTED(suggestions, ROWS, type_suggestion, NULL),
 	NESTED(diff, OBJECT, type_diff, NULL),

@@ -263,6 +263,46 @@ static void put_gpu(const struct writer *w)
 	}
 }
 
+/* Contexts of a device are one series. */
+static void put_gpu_pools(const struct writer *w, size_t field)
+{
+	const struct tm_doc_gpu_pool *p = w->doc->gpu_pools.at;
+	char dev[32];
+
+	for (size_t i = 0; i < w->doc->gpu_pools.count; i++) {
+		uint64_t sum = 0;
+		bool first = true;
+
+		for (size_t k = 0; k < w->doc->gpu_pools.count; k++) {
+			uint64_t value;
+
+			if (p[k].dev != p[i].dev || p[k].pool == NULL || p[i].pool == NULL ||
+			    strcmp(p[k].pool, p[i].pool) != 0)
+				continue;
+			first = first && k >= i;
+			memcpy(&value, (const char *)&p[k] + field, sizeof(value));
+			sum += value == TM_DOC_UNKNOWN ? 0 : value;
+		}
+		if (!first || p[i].pool == NULL)
+			continue;
+		snprintf(dev, sizeof(dev), "%" PRIu64, p[i].dev);
+		put_open(w);
+		put_label(w, "device", dev);
+		put_label(w, "pool", p[i].pool);
+		put_close(w, (double)sum);
+	}
+}
+
+static void put_gpu_used(const struct writer *w)
+{
+	put_gpu_pools(w, offsetof(struct tm_doc_gpu_pool, used_bytes));
+}
+
+static void put_gpu_idle(const struct writer *w)
+{
+	put_gpu_pools(w, offsetof(struct tm_doc_gpu_pool, idle_bytes));
+}
+
 static void put_torn(const struct writer *w)
 {
 	put_plain(w, w->doc->capture.seqlock_torn);
@@ -295,6 +335,10 @@ static const struct {
 	{"leaks", "gauge", "Sites judged to leak", put_leaks},
 	{"growth_bytes_per_second", "gauge", "Growth of the sites judged to grow", put_growth},
 	{"gpu_live_bytes", "gauge", "Live bytes on a device", put_gpu},
+	{"gpu_pool_used_bytes", "gauge", "Bytes of a device that a pool of ours handed out",
+	 put_gpu_used},
+	{"gpu_pool_idle_bytes", "gauge", "Bytes of a device that a pool of ours keeps",
+	 put_gpu_idle},
 	{"torn_records", "gauge", "Records of the ledger that made no sense", put_torn},
 };
 

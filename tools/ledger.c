@@ -46,6 +46,7 @@ static int check_header(const struct tm_ledger *l)
 		{"decisions", h->decisions, TM_LEDGER_DECISIONS},
 		{"cohort_sites", h->cohort_sites, TM_LEDGER_COHORT_SITES},
 		{"gpu_rows", h->gpu_rows, TM_LEDGER_GPU_ROWS},
+		{"gpu_pools", h->gpu_pools, TM_LEDGER_GPU_POOLS},
 		{"lives", h->lives, TM_LEDGER_LIVES},
 		{"window_ms", h->window_ms, UINT32_C(86400000)},
 		{"zone_base", h->zone_base, UINT64_C(1) << 57},

@@ -53,6 +53,7 @@ void tm_text_balance(struct tm_text *t, const struct tm_document *doc);
 void tm_text_gpu(struct tm_text *t, const struct tm_document *doc);
 void tm_text_gpu_leaks(struct tm_text *t, const struct tm_document *doc, size_t top);
 void tm_text_gpu_frag(struct tm_text *t, const struct tm_document *doc);
+void tm_text_gpu_pools(struct tm_text *t, const struct tm_document *doc);
 void tm_text_gpu_diff(struct tm_text *t, const struct tm_document *doc, size_t top);
 /* One line for each device and kind, "most" at most; how many it were. */
 size_t tm_text_gpu_brief(struct tm_text *t, const struct tm_document *doc, size_t most);

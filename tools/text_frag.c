@@ -255,6 +255,7 @@ void tm_text_frag(struct tm_text *t, const struct tm_document *doc,
 	print_pinned(t, doc, options);
 	print_suggestions(t, doc, options->top);
 	tm_text_gpu_frag(t, doc);
+	tm_text_gpu_pools(t, doc);
 	tm_text_balance(t, doc);
 	tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
 	tm_text_blind_spots(t, doc);

@@ -154,6 +154,7 @@ void tm_text_full(struct tm_text *t, const struct tm_document *doc,
 	print_tiers(t, doc);
 	print_pools(t, doc, options->top);
 	tm_text_gpu(t, doc);
+	tm_text_gpu_pools(t, doc);
 	tm_text_balance(t, doc);
 	tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
 	print_events(t, doc, options->top);

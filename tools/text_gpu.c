@@ -195,6 +195,33 @@ void tm_text_gpu_frag(struct tm_text *t, const struct tm_document *doc)
 	}
 }
 
+/* --- the library's own pools ------------------------------------------------------------------ */
+
+void tm_text_gpu_pools(struct tm_text *t, const struct tm_document *doc)
+{
+	for (size_t i = 0; i < doc->gpu_pools.count; i++) {
+		const struct tm_doc_gpu_pool *p = &doc->gpu_pools.at[i];
+		char reserved[24], used[24], idle[24], share[16] = "-", hits[80] = "";
+
+		if (i == 0) {
+			tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
+			tm_text_line(t, TM_TEXT_DIM, "%-6s %-16s %10s %10s %10s %6s  %s", "device",
+				     "our pool", "reserved", "used", "idle", "idle%",
+				     "as of the last sample");
+		}
+		if (known(p->reserved_bytes) && p->used_bytes != TM_DOC_UNKNOWN)
+			snprintf(share, sizeof(share), "%.1f%%",
+				 100 * (double)p->idle_bytes / (double)p->reserved_bytes);
+		if (p->hits != TM_DOC_UNKNOWN && p->misses != TM_DOC_UNKNOWN)
+			snprintf(hits, sizeof(hits), "%" PRIu64 " of %" PRIu64 " requests served",
+				 p->hits, p->hits + p->misses);
+		tm_text_line(t, TM_TEXT_PLAIN, "%6" PRIu64 " %-16s %10s %10s %10s %6s  %s", p->dev,
+			     p->pool ? p->pool : "?", tm_text_bytes(reserved, p->reserved_bytes),
+			     tm_text_bytes(used, p->used_bytes), tm_text_bytes(idle, p->idle_bytes),
+			     share, hits);
+	}
+}
+
 /* --- diff ------------------------------------------------------------------------------------- */
 
 void tm_text_gpu_diff(struct tm_text *t, const struct tm_document *doc, size_t top)

@@ -40,6 +40,7 @@
 #define TM_LEDGER_COHORTS 32u
 #define TM_LEDGER_COHORT_SITES 1024u
 #define TM_LEDGER_GPU_ROWS 1024u
+#define TM_LEDGER_GPU_POOLS 64u
 #define TM_LEDGER_LIVES 8192u
 #define TM_LEDGER_HEAPS 8192u
 #define TM_LEDGER_ROWS 4096u
@@ -56,6 +57,7 @@
 #define TM_LEDGER_EVENTS_AT ((uint64_t)576 << 10)
 #define TM_LEDGER_SIZES_AT ((uint64_t)640 << 10)
 #define TM_LEDGER_GPU_AT ((uint64_t)896 << 10)
+#define TM_LEDGER_GPU_POOLS_AT ((uint64_t)960 << 10)
 #define TM_LEDGER_MODULES_AT ((uint64_t)1 << 20)
 #define TM_LEDGER_STACKS_AT ((uint64_t)2 << 20)
 #define TM_LEDGER_PYTHON_AT ((uint64_t)5 << 19)
@@ -203,6 +205,8 @@ struct tm_ledger_header {
 	uint64_t opaque_bytes; /* memory that may hold pointers and could not be read */
 	/* Of a Python: its _PyEval_EvalFrameDefault, 0: not known. */
 	uint64_t python_begin, python_end;
+	uint32_t gpu_pools; /* [atomic] records */
+	uint32_t unused;
 };
 _Static_assert(sizeof(struct tm_ledger_header) <= 4096, "one page");
 
@@ -506,6 +510,23 @@ struct tm_ledger_gpu {
 };
 _Static_assert(sizeof(struct tm_ledger_gpu) == 64, "layout");
 
+/*
+ * What the library's pools took of a context's device and what of it is handed out, as of the last
+ * sample. A context that is gone has a record of zeros.
+ */
+struct tm_ledger_gpu_pool {
+	uint64_t context; /* 0: not used; written last */
+	uint32_t device;
+	uint32_t unused;
+	uint64_t cache_idle_bytes; /* whole blocks, kept */
+	uint64_t host_idle_bytes;  /* pinned ones */
+	uint64_t slab_bytes, slab_live_bytes;
+	uint64_t vmm_bytes, vmm_live_bytes; /* chunks */
+	uint64_t hits, misses;
+	uint64_t unused2[6];
+};
+_Static_assert(sizeof(struct tm_ledger_gpu_pool) == 128, "layout");
+
 enum tm_ledger_gpu_kind {
 	TM_LEDGER_GPU_DEVICE,  /* cuMemAlloc & co. */
 	TM_LEDGER_GPU_ASYNC,   /* stream-ordered */
@@ -559,29 +580,21 @@ _Static_assert(sizeof(struct tm_ledger_row) == 32, "layout");
  */
 #define TM_LEDGER_ID_FREE 0xffffu
 
-_Static_assert(TM_LEDGER_SIZES_AT + sizeof(struct tm_ledger_size) * TM_LEDGER_SIZES <=
-		       TM_LEDGER_GPU_AT,
-	       "areas do not touch");
-_Static_assert(TM_LEDGER_GPU_AT + sizeof(struct tm_ledger_gpu) * TM_LEDGER_GPU_ROWS <=
-		       TM_LEDGER_MODULES_AT,
-	       "areas do not touch");
-_Static_assert(TM_LEDGER_MODULES_AT + sizeof(struct tm_ledger_module) * TM_LEDGER_MODULES <=
-		       TM_LEDGER_STACKS_AT,
-	       "areas do not touch");
-_Static_assert(TM_LEDGER_SAMPLES_AT + sizeof(struct tm_ledger_sample) * TM_LEDGER_SAMPLES <=
-		       TM_LEDGER_DECISIONS_AT,
-	       "areas do not touch");
-_Static_assert(TM_LEDGER_WINDOWS_AT + sizeof(struct tm_ledger_window) * TM_LEDGER_WINDOWS <=
-		       TM_LEDGER_COMMAND_AT,
-	       "areas do not touch");
-_Static_assert(TM_LEDGER_DECISIONS_AT + sizeof(struct tm_ledger_decision) * TM_LEDGER_DECISIONS <=
-			       TM_LEDGER_SHEETS_AT &&
-		       TM_LEDGER_SHEETS_AT + 2 * TM_LEDGER_SHEET_BYTES <= TM_LEDGER_FRAMES_AT,
-	       "areas do not touch");
-_Static_assert(TM_LEDGER_FRAMES_AT + sizeof(uint64_t) * TM_LEDGER_FRAMES <= TM_LEDGER_COHORTS_AT,
-	       "areas do not touch");
-_Static_assert(TM_LEDGER_COHORTS_AT + sizeof(struct tm_ledger_cohorts) * TM_LEDGER_COHORT_SITES <=
-		       TM_LEDGER_LIVES_AT,
+#define TM_LEDGER_FITS(at, record, count, next)                                                    \
+	_Static_assert((at) + sizeof(struct record) * (count) <= (next), "areas do not touch")
+TM_LEDGER_FITS(TM_LEDGER_WINDOWS_AT, tm_ledger_window, TM_LEDGER_WINDOWS, TM_LEDGER_COMMAND_AT);
+TM_LEDGER_FITS(TM_LEDGER_SIZES_AT, tm_ledger_size, TM_LEDGER_SIZES, TM_LEDGER_GPU_AT);
+TM_LEDGER_FITS(TM_LEDGER_GPU_AT, tm_ledger_gpu, TM_LEDGER_GPU_ROWS, TM_LEDGER_GPU_POOLS_AT);
+TM_LEDGER_FITS(TM_LEDGER_GPU_POOLS_AT, tm_ledger_gpu_pool, TM_LEDGER_GPU_POOLS,
+	       TM_LEDGER_MODULES_AT);
+TM_LEDGER_FITS(TM_LEDGER_MODULES_AT, tm_ledger_module, TM_LEDGER_MODULES, TM_LEDGER_STACKS_AT);
+TM_LEDGER_FITS(TM_LEDGER_SAMPLES_AT, tm_ledger_sample, TM_LEDGER_SAMPLES, TM_LEDGER_DECISIONS_AT);
+TM_LEDGER_FITS(TM_LEDGER_DECISIONS_AT, tm_ledger_decision, TM_LEDGER_DECISIONS,
+	       TM_LEDGER_SHEETS_AT);
+TM_LEDGER_FITS(TM_LEDGER_COHORTS_AT, tm_ledger_cohorts, TM_LEDGER_COHORT_SITES, TM_LEDGER_LIVES_AT);
+_Static_assert(TM_LEDGER_SHEETS_AT + 2 * TM_LEDGER_SHEET_BYTES <= TM_LEDGER_FRAMES_AT &&
+		       TM_LEDGER_FRAMES_AT + sizeof(uint64_t) * TM_LEDGER_FRAMES <=
+			       TM_LEDGER_COHORTS_AT,
 	       "areas do not touch");
 
 #endif

@@ -30,9 +30,9 @@ def expect(holds, what):
         problems.append(what)
 
 
-def start(*args):
+def start(*args, **more):
     env = {k: v for k, v in os.environ.items() if not k.startswith("TIERMALLOC")}
-    env |= {"LD_PRELOAD": os.environ["TM_LIB"], "TIERMALLOC_DIR": os.path.abspath("ledgers")}
+    env |= {"LD_PRELOAD": os.environ["TM_LIB"], "TIERMALLOC_DIR": os.path.abspath("ledgers")} | more
     p = subprocess.Popen([SUBJECT, *args], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     line = p.stdout.readline()
     if line != "ready\n":
@@ -144,7 +144,24 @@ both = json.load(open("both.json", encoding="utf-8"))
 for g in both["gpu"]:
     want = sum(b for _, b, _ in HELD[g["memory"]] if b) + (11 * MIB if g["memory"] == "device" else 0)
     expect(want == g["live_bytes"] or g["memory"] == "arrays", f"merge: {g['memory']} {g['live_bytes']}, not {want}")
-owner.stdin.close()
-owner.wait()
+# Pools are told as of the last sample: the subject asks for one by allocating.
+pooled = start(TIERMALLOC_CUDA="pool", TIERMALLOC_CUDA_POOL="slab")
+doc = {"gpu_pools": []}
+while not doc["gpu_pools"] or doc["timeline"]["series"]["gpu.used"][-1] < 40 * MIB:
+    pooled.stdin.write("x" * 64)
+    pooled.stdin.flush()
+    doc = json.loads(tool("report", str(pooled.pid), "--json"))
+for text in (tool("frag", str(pooled.pid)), tool("report", str(pooled.pid))):
+    row = re.findall(r"^ +0 slabs +([\d.]+) MiB +([\d.]+) MiB +([\d.]+) MiB +[\d.]+%  (\d+) of (\d+) requests", text, flags=re.M)
+    expect(row, f"no row of slabs:\n{text}")
+    for reserved, used, idle, hits, all_ in row:
+        expect(abs(float(reserved) - float(used) - float(idle)) < .2 and 0 < int(hits) < int(all_), f"slabs: {row}")
+slabs = [p for p in doc["gpu_pools"] if p["pool"] == "slabs"]
+expect(slabs and slabs[0]["reserved_bytes"] - slabs[0]["used_bytes"] == slabs[0]["idle_bytes"], f"json: {doc['gpu_pools']}")
+metrics = tool("export", "--format", "prometheus", str(pooled.pid), "-o", "-")
+expect(re.search(r'gpu_pool_used_bytes\{.*pool="slabs"\} \d', metrics), f"prometheus:\n{metrics}")
+for p in (pooled, owner):
+    p.stdin.close()
+    p.wait()
 print("\n".join(problems))
 sys.exit(1 if problems else 0)

@@ -37,7 +37,10 @@ function devicesSection() {
 					s.reserved_by ? `reserved by the cache of ${s.reserved_by}` : s.tier || '', ...change(s)]);
 			}
 		}
-		return table(columns, rows, {label: 'Memory on devices'});
+		const pools = doc.gpu_pools || [];
+		return h('div', {}, table(columns, rows, {label: 'Memory on devices'}), pools.length > 0 && h('div', {style: {marginTop: '1.2rem'}}, h('h3', {}, 'What the library’s own pools took of the driver'),
+			table([{title: 'Device'}, {title: 'Pool'}, {title: 'Reserved', n: 1}, {title: 'Used', n: 1}, {title: 'Idle', n: 1}, {title: 'Served', n: 1}],
+				pools.map(p => [String(p.dev ?? '–'), p.pool || '', bytes(p.reserved_bytes), bytes(p.used_bytes), bytes(p.idle_bytes), known(p.hits) ? `${count(p.hits)} of ${count(or0(p.hits) + or0(p.misses))}` : '']))));
 	};
 	return section('devices', 'On devices', 'What was asked of the driver and not freed, and the most of it. What a framework keeps in its own cache is all live here; what it uses of it is not known.',
 		[legend([['gpu', 'live'], ['other', 'reserved by a framework’s cache'], ['gpu', 'the most there was', 'pale']]), h('div', {style: {height: '.6rem'}}), chart], makeTable);
