@@ -459,6 +459,7 @@ static void *resize_slot(void *p, struct tm_granule *g, size_t size, struct tm_s
 	int32_t index = tm_span_index(head, p);
 
 	tm_thread_arrive();
+	tm_thread_settle(g);
 	if (index < 0 || (head->side != NULL && tm_span_entry_is_free(head, (uint32_t)index))) {
 		tm_error_count(index < 0 ? TM_ERROR_INTERIOR : TM_ERROR_DOUBLE, p);
 		errno = ENOMEM;

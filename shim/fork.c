@@ -8,6 +8,8 @@
 #include "shim/heap/account.h"
 #include "shim/heap/arena.h"
 #include "shim/heap/heap.h"
+#include "shim/heap/inherit.h"
+#include "shim/heap/remote.h"
 #include "shim/helper.h"
 #include "shim/ledger.h"
 #include "shim/module.h"
@@ -48,8 +50,10 @@ static void in_parent(void)
 
 static void begin_anew(struct tm_heap *h, void *counted)
 {
-	if (*(const bool *)counted)
+	if (*(const bool *)counted) {
 		tm_account_heap_clear(h);
+		tm_inherit_begin(h);
+	}
 	tm_arena_fork_child(h,
 			    *(const bool *)counted ? TM_ARENA_ENTRIES_LOST : TM_ARENA_ENTRIES_KEPT);
 }
@@ -72,6 +76,9 @@ static void in_child(void)
 	tm_lock_fork_reinit_all();
 	tm_thread_fork_child();
 	tm_heap_fork_child(mine);
+	/* what it collects for heaps of vanished threads has to be known as free there, too */
+	if (counted && mine != NULL)
+		tm_remote_flush(mine);
 	if (tm_module_cuda() != NULL)
 		tm_module_cuda()->fork_child();
 	tm_helper_fork_child();

@@ -7,7 +7,9 @@
 #include "shim/boot.h"
 #include "shim/elf.h"
 #include "shim/fork.h"
+#include "shim/heap/inherit.h"
 #include "shim/heap/remote.h"
+#include "shim/heap/span.h"
 #include "shim/heap/trim.h"
 #include "shim/ledger.h"
 #include "shim/os/lock.h"
@@ -259,6 +261,17 @@ void tm_thread_init(void)
 	tid_in_block = *(const int32_t *)(first_thread + TID_OFFSET) ==
 		       (int32_t)tm_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
 #endif
+}
+
+void tm_thread_settle(struct tm_granule *g)
+{
+	struct tm_heap *owner = (struct tm_heap *)(tm_granule_owner(g) & ~TM_OWNER_BITS);
+
+	if (TM_LIKELY(!tm_inherit_lost) || !tm_inherit_is_open(owner))
+		return;
+	struct tm_thread_heap held = tm_thread_enter();
+	tm_inherit_settle(owner, held.heap, tm_span_head(g)->klass);
+	tm_thread_leave(held);
 }
 
 struct tm_heap *tm_thread_heap(void)

@@ -60,4 +60,7 @@ int32_t tm_thread_id(void);
 /* The calling thread's own heap if it has one; for the fork handlers. */
 struct tm_heap *tm_thread_heap(void);
 
+/* The same in the child of fork, for a slot of this span: whether it is free already (heap/inherit.h). */
+void tm_thread_settle(struct tm_granule *g);
+
 #endif

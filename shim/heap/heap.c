@@ -5,6 +5,7 @@
 
 #include "shim/heap/account.h"
 #include "shim/heap/arena.h"
+#include "shim/heap/inherit.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/span.h"
 #include "shim/heap/store.h"
@@ -192,6 +193,8 @@ struct tm_heap *tm_heap_adopt(uintptr_t *tls_word, int32_t tid, uintptr_t stack_
 	}
 	if (h != NULL) {
 		h->birth = __atomic_load_n(&tm_account_birth, __ATOMIC_RELAXED);
+		if (tm_inherit_is_open(h))
+			tm_inherit_settle_all(h);
 		if (h->rows > 1)
 			tm_account_heap_move(h, stack_top);
 		h->stack_top = stack_top;
@@ -246,6 +249,8 @@ static bool take_spans(struct tm_heap *from, struct tm_heap *to, unsigned klass)
 {
 	if (from->list[klass] == NULL)
 		return false;
+	if (tm_inherit_is_open(from))
+		tm_inherit_settle_all(from);
 	tm_span_transfer(from, to, klass);
 	return true;
 }
@@ -320,6 +325,8 @@ void tm_heap_unlock(void)
 void tm_heap_fork_child(struct tm_heap *mine)
 {
 	for (struct tm_heap *h = heaps.first; h != NULL; h = h->next) {
+		if (h == heaps.shared && tm_inherit_is_open(h))
+			tm_inherit_settle_all(h);
 		if (h == mine || h == heaps.shared)
 			continue;
 		atomic_store_explicit(&h->stolen, 0, memory_order_relaxed);
@@ -364,7 +371,8 @@ int tm_heap_check(const struct tm_heap *h)
 			index = tm_span_index(head, s);
 			if (index < 0)
 				return __LINE__;
-			if (head->side != NULL && !tm_span_entry_is_free(head, (uint32_t)index))
+			if (head->side != NULL && !tm_inherit_is_open(h) &&
+			    !tm_span_entry_is_free(head, (uint32_t)index))
 				return __LINE__;
 		}
 	}

@@ -32,6 +32,8 @@
 
 #define TM_HEAP_STRIDE ((size_t)128 << 10)
 #define TM_HEAP_BUSY ((uintptr_t)64 << 10)
+/* In place of `self`: see inherit.h. No owner of a granule looks like it. */
+#define TM_HEAP_INHERITED ((uintptr_t)1)
 /* Room in the stride for what the layer above keeps per heap; zeros at first. [owner] */
 #define TM_HEAP_ROOM_OFFSET ((size_t)44 << 10)
 #define TM_HEAP_ROOM_BYTES (TM_HEAP_BUSY - TM_HEAP_ROOM_OFFSET)
@@ -68,9 +70,9 @@ enum tm_heap_state {
 
 struct tm_heap {
 	struct tm_slot *list[TM_LISTS]; /* [owner] by class; the last one is the arena's */
-	uintptr_t self;                 /* [const] own address; read as 0 in a raw fork's child */
-	uintptr_t stack_top;            /* [owner] heights are counted from here */
-	uint64_t key_mask;              /* [owner] key slots in use - 1 */
+	uintptr_t self;                /* own address; 0 in a raw fork's child; TM_HEAP_INHERITED */
+	uintptr_t stack_top;           /* [owner] heights are counted from here */
+	uint64_t key_mask;             /* [owner] key slots in use - 1 */
 	union {                        /* [owner] birth epoch of new objects, as entries have it: */
 		uint64_t birth;        /* bits 16..23, or */
 		uint8_t birth_byte[8]; /* the third byte */
@@ -103,8 +105,10 @@ struct tm_heap {
 	struct tm_arena_block *arena_spare;   /* [owner] records without a block */
 	uint32_t arena_epoch;                 /* [owner] see arena.h */
 	uint32_t arena_blocks;                /* [owner] */
-	uint32_t arena_look; /* [owner] with so many, free spans are looked for before more */
-	int32_t medium_left; /* [owner] requests above 1 KiB until the slow path is asked */
+	uint32_t arena_look;      /* [owner] with so many, free spans are looked for before more */
+	uint32_t inherited_frees; /* [owner] see inherit.h */
+	uint64_t inherited_done[2]; /* [owner] by class */
+	int32_t medium_left;        /* [owner] requests above 1 KiB until the slow path is asked */
 	TM_ALIGNED(TM_CACHE_LINE) _Atomic(struct tm_slot *) remote; /* [atomic] pushed by anyone */
 	_Atomic(struct tm_batch *) batches;  /* [atomic] the same, see remote.h */
 	_Atomic(struct tm_batch *) returned; /* [atomic] its own batches, emptied by others */

@@ -25,6 +25,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/grow.h \
 	%reldir%/heap.c \
 	%reldir%/heap.h \
+	%reldir%/inherit.c \
+	%reldir%/inherit.h \
 	%reldir%/large.c \
 	%reldir%/large.h \
 	%reldir%/limit.c \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/heap/remote.h"
 
+#include "shim/heap/inherit.h"
 #include "shim/heap/meta.h"
 #include "shim/heap/span.h"
 #include "shim/heap/zone.h"
@@ -185,6 +186,16 @@ static bool is_mine(const struct tm_heap *h, const struct tm_granule *g)
 	return TM_LIKELY((tm_granule_owner(g) & ~TM_OWNER_BITS) == (uintptr_t)h);
 }
 
+/* Freed before the fork, where entries are lost. */
+static TM_COLD void say_free(struct tm_granule *g, const void *slot)
+{
+	struct tm_granule *head = tm_span_head(g);
+	int32_t index = tm_span_index(head, slot);
+
+	if (head->side != NULL && index >= 0)
+		tm_span_entry_set_free(head, (uint32_t)index);
+}
+
 static size_t drain_chain(struct tm_heap *h)
 {
 	struct tm_slot *slot = atomic_exchange_explicit(&h->remote, NULL, memory_order_acquire);
@@ -194,6 +205,8 @@ static size_t drain_chain(struct tm_heap *h)
 		struct tm_slot *next = slot->next;
 		struct tm_granule *g = tm_zone_granule(slot);
 
+		if (TM_UNLIKELY(tm_inherit_lost))
+			say_free(g, slot);
 		if (is_mine(h, g))
 			link_slot(h, slot, g);
 		else /* as below */
@@ -231,6 +244,8 @@ TM_INLINE void drain_batch(struct tm_heap *h, const struct tm_batch *b, bool ent
 			/* who freed it wrote there, the next allocation does: fetched meanwhile */
 			__builtin_prefetch(entry, 1);
 			slot->entry = entry;
+			if (TM_UNLIKELY(tm_inherit_lost))
+				say_free(g, slot);
 		}
 		if (TM_LIKELY(bits <= TM_OWNER_BITS))
 			link_slot(h, slot, g);

@@ -77,6 +77,12 @@ TM_INLINE void *tm_span_entry(const struct tm_granule *head, uint32_t index)
 	return head->side + (head->kind == TM_SPAN_SMALL ? 3 : 8) * (size_t)index;
 }
 
+/* For its holder. */
+TM_INLINE void tm_span_entry_set_free(const struct tm_granule *head, uint32_t index)
+{
+	__builtin_memset(tm_span_entry(head, index), 0xff, 2);
+}
+
 TM_INLINE bool tm_span_entry_is_free(const struct tm_granule *head, uint32_t index)
 {
 	return *(const uint8_t *)tm_span_entry(head, index) == 0xff &&

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/heap/tcache.h"
 
+#include "shim/heap/inherit.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/span.h"
 #include "shim/os/clock.h"
@@ -65,6 +66,9 @@ enum tm_give_result tm_tcache_give_any(struct tm_heap *mine, void *p, struct tm_
 	/* an arena's line where nothing starts: in a raw fork's child its entry does not say so */
 	if (tm_span_slot_bytes(head, (uint32_t)index) == 0)
 		return TM_GIVE_INTERIOR;
+	if (tm_inherit_is_open((struct tm_heap *)owner) && head->side != NULL &&
+	    !tm_inherit_settle((struct tm_heap *)owner, mine, head->klass))
+		return TM_GIVE_DONE; /* rather lost than given twice */
 	if (head->side != NULL) {
 		void *entry = tm_span_entry(head, (uint32_t)index);
 

@@ -31,6 +31,18 @@ uint32_t tm_trim_parked(const struct tm_granule *head)
 	return head->parked == NULL ? 0 : ((const struct tm_parked *)head->parked)->count;
 }
 
+void tm_trim_parked_are_free(const struct tm_granule *head)
+{
+	const struct tm_parked *parked = head->parked;
+
+	/* an arena's blocks keep something else there */
+	if (parked == NULL || head->side == NULL || tm_arena_is(head))
+		return;
+	for (uint32_t i = 0; i < head->nslots; i++)
+		if ((parked->bits[i / 64] >> (i % 64) & 1) != 0)
+			tm_span_entry_set_free(head, i);
+}
+
 void tm_trim_forget(struct tm_heap *h, struct tm_granule *head)
 {
 	if (head->parked == NULL)

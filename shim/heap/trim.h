@@ -50,6 +50,9 @@ bool tm_trim_unpark(struct tm_heap *h, unsigned klass);
 void tm_trim_forget(struct tm_heap *h, struct tm_granule *head);
 uint32_t tm_trim_parked(const struct tm_granule *head);
 
+/* Entries of parked slots say that they are free, see inherit.h. */
+void tm_trim_parked_are_free(const struct tm_granule *head);
+
 /*
  * The helper's tick: trims orphans, and heaps whose threads have been asleep in a system call since
  * the last look. Returns the bytes released, and those of large heaps whose threads still work: 0

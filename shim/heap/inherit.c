@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/heap/inherit.h"
+
+#include "shim/heap/account.h"
+#include "shim/heap/remote.h"
+#include "shim/heap/span.h"
+#include "shim/heap/trim.h"
+
+/* A child that frees so many is here to stay. */
+#define FREES_BY_CLASS 64u
+
+bool tm_inherit_lost;
+
+void tm_inherit_begin(struct tm_heap *h)
+{
+	tm_inherit_lost = true;
+	if (h->self == 0)
+		return;
+	h->self = TM_HEAP_INHERITED;
+	h->inherited_frees = 0;
+	__builtin_memset(h->inherited_done, 0, sizeof(h->inherited_done));
+}
+
+/* What a thread that vanished wrote last may be missing: then the rest of the list is. */
+static void settle_list(struct tm_heap *h, unsigned klass)
+{
+	for (struct tm_slot **link = &h->list[klass]; *link != NULL; link = &(*link)->next) {
+		struct tm_granule *g = tm_zone_contains(*link) ? tm_zone_granule(*link) : NULL;
+		int32_t index;
+
+		if (g == NULL || (tm_granule_owner(g) & ~TM_OWNER_BITS) != (uintptr_t)h ||
+		    g->klass != klass || (index = tm_span_index(tm_span_head(g), *link)) < 0) {
+			*link = NULL;
+			return;
+		}
+		tm_span_entry_set_free(tm_span_head(g), (uint32_t)index);
+	}
+}
+
+/* TM_LISTS: of all classes. */
+static void settle_parked(struct tm_heap *h, unsigned klass)
+{
+	if (h->parked_spans == 0)
+		return;
+	for (struct tm_granule *g = tm_granule_at(h->span_first); g != NULL;
+	     g = tm_granule_at(g->next))
+		if (klass == TM_LISTS || g->klass == klass)
+			tm_trim_parked_are_free(g);
+}
+
+void tm_inherit_settle_all(struct tm_heap *h)
+{
+	if (tm_remote_waits(h))
+		tm_remote_drain(h);
+	for (unsigned klass = 1; klass < TM_LISTS; klass++)
+		settle_list(h, klass);
+	settle_parked(h, TM_LISTS);
+	h->self = (uintptr_t)h;
+}
+
+static void settle_own(struct tm_heap *h, unsigned klass)
+{
+	uint64_t *done = &h->inherited_done[klass / 64], bit = UINT64_C(1) << klass % 64;
+
+	if (++h->inherited_frees >= FREES_BY_CLASS) {
+		tm_inherit_settle_all(h);
+		return;
+	}
+	if (tm_remote_waits(h))
+		tm_remote_drain(h);
+	if ((*done & bit) != 0)
+		return;
+	settle_list(h, klass);
+	settle_parked(h, klass);
+	*done |= bit;
+}
+
+bool tm_inherit_settle(struct tm_heap *owner, struct tm_heap *mine, unsigned klass)
+{
+	if (mine == NULL)
+		return false;
+	if (owner == mine) {
+		settle_own(owner, klass);
+		return true;
+	}
+	/* of a thread that is not here; who adopts it does the same */
+	tm_heap_lock();
+	if (tm_inherit_is_open(owner))
+		tm_inherit_settle_all(owner);
+	tm_heap_unlock();
+	return true;
+}
