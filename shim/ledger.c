@@ -123,22 +123,22 @@ static bool has_moved(const struct tm_heap *h)
 	       (ledger.moved[h->index / 64] >> (h->index % 64) & 1) != 0;
 }
 
-static void move_chunks(int fd, char *const *chunk, unsigned count)
+static void move_chunks(int fd, const struct tm_side_chunk *chunk, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
-		long p = tm_sys_mmap(NULL, TM_SIDE_CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
-				     fd, (long)(TM_LEDGER_SIDES_AT + i * TM_SIDE_CHUNK_BYTES));
+		const size_t bytes = chunk[i].bytes;
+		long p = tm_sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+				     (long)(TM_LEDGER_SIDES_AT + i * TM_SIDE_CHUNK_BYTES));
 
 		if (tm_sys_is_error(p))
 			return;
-		if (!tm_ledger_populate((void *)p, TM_SIDE_CHUNK_BYTES)) {
-			tm_mem_unmap_raw((void *)p, TM_SIDE_CHUNK_BYTES);
+		if (!tm_ledger_populate((void *)p, bytes)) {
+			tm_mem_unmap_raw((void *)p, bytes);
 			return;
 		}
-		__builtin_memcpy((void *)p, chunk[i], TM_SIDE_CHUNK_BYTES);
-		(void)tm_mem_dontdump((void *)p, TM_SIDE_CHUNK_BYTES);
-		if (tm_mem_remap((void *)p, TM_SIDE_CHUNK_BYTES, TM_SIDE_CHUNK_BYTES, chunk[i]) ==
-		    NULL)
+		__builtin_memcpy((void *)p, chunk[i].at, bytes);
+		(void)tm_mem_dontdump((void *)p, bytes);
+		if (tm_mem_remap((void *)p, bytes, bytes, chunk[i].at) == NULL)
 			return;
 		tm_ledger_adopt_chunk(i, chunk[i]);
 	}
@@ -151,7 +151,7 @@ static void write_maps(void)
 	struct tm_ledger_header *header = tm_ledger_header();
 	long n = 0;
 
-	for (size_t room = (size_t)16 << 10; room <= TM_LEDGER_MAPS_BYTES; room *= 2) {
+	for (size_t room = (size_t)8 << 10; room <= TM_LEDGER_MAPS_BYTES; room *= 2) {
 		char *text = tm_ledger_area(TM_LEDGER_MAPS_AT, room);
 
 		if (text == NULL)
@@ -195,12 +195,12 @@ static void pass(const struct tm_heap *h, const struct tm_row *row, size_t bytes
 /* [trim lock, heaps lock] mine: this thread's heap, held; NULL at boot, when there is none. */
 static int begin_file(struct tm_heap *mine, int fd, struct tm_ledger_start *start)
 {
-	char **chunk;
-	unsigned chunks = tm_account_side_chunks(&chunk);
+	struct tm_side_chunk *chunk = NULL;
 	bool alone = is_alone(mine);
+	unsigned chunks = alone ? tm_account_side_chunks(&chunk) : 0;
 	int rc;
 
-	if (chunks > TM_LEDGER_CHUNKS || !alone)
+	if (chunks > TM_LEDGER_CHUNKS)
 		chunks = 0;
 	start->heaps = ledger.old_heaps = tm_heap_count();
 	start->chunks = chunks;

@@ -18,10 +18,14 @@
 #include "shim/samples.h"
 #include "shim/sizes.h"
 
-/* Granule records are populated in windows of this size. */
-#define WINDOW_BYTES ((size_t)64 << 10)
-/* And tables in smaller ones: most stay short. */
-#define STEP_BYTES ((size_t)16 << 10)
+/*
+ * Granule records, and tables, are populated in pieces of this size: of a thousand children each has a
+ * file with a little in each table.
+ */
+#define WINDOW_BYTES TM_PAGE_BYTES
+#define STEP_BYTES TM_PAGE_BYTES
+/* Entries in larger ones, the more the more there are; room for those of one span at least. */
+#define CHUNK_FIRST_BYTES ((size_t)16 << 10)
 #define STEPS (TM_LEDGER_TABLES_BYTES / STEP_BYTES)
 #define RECORDS_BYTES (TM_LEDGER_GRANULES * sizeof(struct tm_ledger_granule))
 #define WINDOWS (RECORDS_BYTES / WINDOW_BYTES)
@@ -48,12 +52,12 @@ static struct {
 	struct tm_lock lock;
 	struct tm_ledger_header *header; /* NULL: no ledger */
 	struct area rows, records, sides;
-	uint64_t window[WINDOWS / 64 + 1]; /* [lock] of records, populated */
-	uint64_t step[STEPS / 64];         /* [lock] of tables, populated */
-	uint64_t sides_offset;             /* of sides.at in the file's area */
-	size_t sides_used;                 /* [lock] bytes from sides.at */
-	char *chunk[TM_LEDGER_CHUNKS];     /* chunks from before, now in the file, by offset */
-	uint64_t bytes, limit;             /* [lock] populated; may be */
+	uint64_t window[WINDOWS / 64 + 1];            /* [lock] of records, populated */
+	uint64_t step[STEPS / 64];                    /* [lock] of tables, populated */
+	uint64_t sides_offset;                        /* of sides.at in the file's area */
+	size_t sides_used;                            /* [lock] bytes from sides.at */
+	struct tm_side_chunk chunk[TM_LEDGER_CHUNKS]; /* from before, now in the file, by offset */
+	uint64_t bytes, limit;                        /* [lock] populated; may be */
 	const char *path;
 	enum tm_msg_level level; /* of what is said */
 	bool full;               /* [lock] no more can be had */
@@ -172,11 +176,13 @@ static bool need_rows(uintptr_t rows, size_t bytes)
 	return ok;
 }
 
-static void *side_chunk(size_t bytes)
+static void *side_chunk(size_t *ret_bytes)
 {
 	char *at = NULL;
+	size_t bytes;
 
 	tm_lock_acquire(&ledger.lock);
+	bytes = tm_bits_min(*ret_bytes, tm_bits_max(ledger.sides_used, CHUNK_FIRST_BYTES));
 	if (!ledger.full && reach(&ledger.sides, ledger.sides.at + ledger.sides_used + bytes)) {
 		at = (char *)ledger.sides.at + ledger.sides_used;
 		ledger.sides_used += bytes;
@@ -184,7 +190,9 @@ static void *side_chunk(size_t bytes)
 			at = NULL;
 	}
 	if (at == NULL)
-		__atomic_fetch_add(&ledger.header->private_bytes, bytes, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&ledger.header->private_bytes, *ret_bytes, __ATOMIC_RELAXED);
+	else
+		*ret_bytes = bytes;
 	tm_lock_release(&ledger.lock);
 	return at;
 }
@@ -209,9 +217,9 @@ bool tm_ledger_side_offset(const void *side, uint64_t *ret_offset)
 		return true;
 	}
 	for (unsigned i = 0; i < TM_LEDGER_CHUNKS; i++) {
-		uintptr_t chunk = (uintptr_t)ledger.chunk[i];
+		uintptr_t chunk = (uintptr_t)ledger.chunk[i].at;
 
-		if (chunk != 0 && at >= chunk && at < chunk + TM_SIDE_CHUNK_BYTES) {
+		if (chunk != 0 && at >= chunk && at < chunk + ledger.chunk[i].bytes) {
 			*ret_offset = i * TM_SIDE_CHUNK_BYTES + (at - chunk);
 			return true;
 		}
@@ -226,29 +234,40 @@ uint64_t tm_ledger_sides_bytes(void)
 
 /* --- tables ----------------------------------------------------------------------------------- */
 
-/* [lock] */
-static bool populate_step(size_t n)
+static bool has_step(size_t n)
 {
-	if ((ledger.step[n / 64] >> (n % 64) & 1) != 0)
+	return (__atomic_load_n(&ledger.step[n / 64], __ATOMIC_ACQUIRE) >> (n % 64) & 1) != 0;
+}
+
+/* [lock] Those from first on that are missing, up to the next that is not. */
+static bool populate_steps(size_t first, size_t last)
+{
+	size_t end = first;
+
+	while (end <= last && !has_step(end))
+		end++;
+	if (end == first)
 		return true;
-	if (!populate((char *)ledger.header + n * STEP_BYTES, STEP_BYTES))
+	if (!populate((char *)ledger.header + first * STEP_BYTES, (end - first) * STEP_BYTES))
 		return false;
-	__atomic_fetch_or(&ledger.step[n / 64], UINT64_C(1) << (n % 64), __ATOMIC_RELEASE);
+	for (size_t n = first; n < end; n++)
+		__atomic_fetch_or(&ledger.step[n / 64], UINT64_C(1) << (n % 64), __ATOMIC_RELEASE);
 	return true;
 }
 
 void *tm_ledger_area(uint64_t offset, size_t bytes)
 {
 	char *at = (char *)ledger.header + offset;
+	size_t last = (offset + bytes - 1) / STEP_BYTES;
 	bool ok = true;
 
 	if (ledger.header == NULL || bytes == 0)
 		return NULL;
-	for (size_t n = offset / STEP_BYTES; ok && n <= (offset + bytes - 1) / STEP_BYTES; n++) {
-		if (__atomic_load_n(&ledger.step[n / 64], __ATOMIC_ACQUIRE) >> (n % 64) & 1)
+	for (size_t n = offset / STEP_BYTES; ok && n <= last; n++) {
+		if (has_step(n))
 			continue;
 		tm_lock_acquire(&ledger.lock);
-		ok = populate_step(n);
+		ok = populate_steps(n, last);
 		tm_lock_release(&ledger.lock);
 	}
 	return ok ? at : NULL;
@@ -401,7 +420,10 @@ int tm_ledger_map(int fd, const struct tm_ledger_start *start)
 	long p;
 	int rc;
 
-	__builtin_memset(ledger.window, 0, sizeof(ledger.window));
+	/* Their pages are not touched where nothing is said. */
+	for (size_t i = 0; i < TM_ARRAY_LEN(ledger.window); i++)
+		if (ledger.window[i] != 0)
+			ledger.window[i] = 0;
 	__builtin_memset(ledger.step, 0, sizeof(ledger.step));
 	__builtin_memset(ledger.chunk, 0, sizeof(ledger.chunk));
 	ledger.path = start->path;
@@ -450,7 +472,7 @@ uintptr_t tm_ledger_sides_begin(void)
 	return tm_heap_base() + SIDES_DISTANCE;
 }
 
-void tm_ledger_adopt_chunk(unsigned index, char *chunk)
+void tm_ledger_adopt_chunk(unsigned index, struct tm_side_chunk chunk)
 {
 	ledger.chunk[index] = chunk;
 }
@@ -487,8 +509,8 @@ uintptr_t tm_ledger_unmap_in_child(void)
 		tm_mem_unmap_raw((void *)(ledger.rows.at + used), ledger.rows.mapped - used);
 	make_private((void *)ledger.sides.at, ledger.sides.mapped);
 	for (unsigned i = 0; i < TM_LEDGER_CHUNKS; i++)
-		if (ledger.chunk[i] != NULL)
-			make_private(ledger.chunk[i], TM_SIDE_CHUNK_BYTES);
+		if (ledger.chunk[i].at != NULL)
+			make_private(ledger.chunk[i].at, ledger.chunk[i].bytes);
 	unmap_area(&ledger.records);
 	tm_mem_unmap_raw(ledger.header, TM_LEDGER_TABLES_BYTES);
 	ledger.header = NULL;

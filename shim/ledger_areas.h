@@ -11,6 +11,7 @@
 #define TM_LEDGER_AREAS_H
 
 #include "shim/base/ledger_format.h"
+#include "shim/heap/account.h"
 #include "shim/os/msg.h"
 
 /* Chunks of side entries from before the ledger that may be moved into it: 4 MiB. */
@@ -39,7 +40,7 @@ bool tm_ledger_populate(void *at, size_t bytes);
 
 /* A heap's rows, a chunk's entries are in the file now. */
 void tm_ledger_heap_has_rows(uint32_t heap_index);
-void tm_ledger_adopt_chunk(unsigned index, char *chunk);
+void tm_ledger_adopt_chunk(unsigned index, struct tm_side_chunk chunk);
 
 /* Notes all spans and blocks that exist. */
 void tm_ledger_publish(void);

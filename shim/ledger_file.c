@@ -278,10 +278,15 @@ void tm_ledger_file_describe(struct tm_ledger_header *h, const struct tm_ledger_
 	h->parent = (uint32_t)tm_syscall6(SYS_getppid, 0, 0, 0, 0, 0, 0);
 	tm_fmt(text, sizeof(text), "/proc/%u/stat", h->parent);
 	h->parent_start_time = tm_proc_start_time_of(text);
-	char *command = tm_ledger_area(TM_LEDGER_COMMAND_AT, TM_LEDGER_COMMAND_BYTES);
-	long n = command == NULL
-			 ? 0
-			 : tm_proc_read("/proc/self/cmdline", command, TM_LEDGER_COMMAND_BYTES);
+	long n = 0;
+	for (size_t room = TM_PAGE_BYTES; room <= TM_LEDGER_COMMAND_BYTES; room *= 4) {
+		char *command = tm_ledger_area(TM_LEDGER_COMMAND_AT, room);
+
+		if (command != NULL)
+			n = tm_proc_read("/proc/self/cmdline", command, room);
+		if (command == NULL || n < (long)room - 1)
+			break;
+	}
 	h->command_bytes = n < 0 ? 0 : (uint32_t)n;
 	uintptr_t headers = tm_proc_auxv(AT_PHDR) & ~(TM_PAGE_BYTES - 1);
 	h->exe_build_id_bytes = headers == 0 ? 0

@@ -32,7 +32,7 @@ static struct {
 	char *next, *end;
 	void *bin[SIDE_BINS];
 	size_t mapped_bytes;
-	char *chunk[CHUNKS_KNOWN];
+	struct tm_side_chunk chunk[CHUNKS_KNOWN];
 	unsigned chunks; /* more than CHUNKS_KNOWN: not all are */
 } side = {.lock = TM_LOCK_INIT(TM_RANK_ACCOUNT)};
 
@@ -246,18 +246,36 @@ static void *split_larger(size_t bin)
 	return NULL;
 }
 
-/* [side lock] */
-static void note_chunk(char *chunk)
+/* [side lock] Small ones in a row are one. */
+static void note_chunk(char *chunk, size_t bytes)
 {
+	struct tm_side_chunk *last = &side.chunk[side.chunks == 0 ? 0 : side.chunks - 1];
+
 	if (chunk == NULL || side.chunks > CHUNKS_KNOWN)
 		return;
+	if (side.chunks != 0 && last->at + last->bytes == chunk &&
+	    last->bytes + bytes <= TM_SIDE_CHUNK_BYTES) {
+		last->bytes += bytes;
+		return;
+	}
 	if (side.chunks < CHUNKS_KNOWN)
-		side.chunk[side.chunks] = chunk;
+		side.chunk[side.chunks] = (struct tm_side_chunk){chunk, bytes};
 	side.chunks++;
 }
 
-unsigned tm_account_side_chunks(char ***ret_chunks)
+unsigned tm_account_side_chunks(struct tm_side_chunk **ret_chunks)
 {
+	const uintptr_t next = (uintptr_t)side.next;
+	const uintptr_t end = (next + TM_PAGE_BYTES - 1) & ~(TM_PAGE_BYTES - 1);
+
+	for (unsigned i = 0; i < side.chunks && i < CHUNKS_KNOWN; i++) {
+		struct tm_side_chunk *c = &side.chunk[i];
+
+		if (side.end != c->at + c->bytes || side.next <= c->at)
+			continue;
+		c->bytes = end - (uintptr_t)c->at;
+		side.end = c->at + c->bytes;
+	}
 	*ret_chunks = side.chunk;
 	return side.chunks;
 }
@@ -274,15 +292,15 @@ void *tm_account_side_take(size_t bytes)
 	if (p == NULL)
 		p = take_from_chunk(bin, NULL, 0);
 	if (p == NULL) {
+		size_t chunk_bytes = TM_SIDE_CHUNK_BYTES;
 		char *chunk = NULL;
 
 		if (tm_account_store.side_chunk != NULL)
-			chunk = tm_account_store.side_chunk(TM_SIDE_CHUNK_BYTES);
+			chunk = tm_account_store.side_chunk(&chunk_bytes);
 		if (chunk == NULL)
-			chunk = tm_mem_map(TM_SIDE_CHUNK_BYTES);
-		note_chunk(chunk);
-		p = chunk != NULL ? take_from_chunk(bin, chunk, TM_SIDE_CHUNK_BYTES)
-				  : split_larger(bin);
+			chunk = tm_mem_map(chunk_bytes);
+		note_chunk(chunk, chunk_bytes);
+		p = chunk != NULL ? take_from_chunk(bin, chunk, chunk_bytes) : split_larger(bin);
 	}
 	tm_lock_release(&side.lock);
 	if (p != NULL)

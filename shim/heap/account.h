@@ -155,11 +155,16 @@ void tm_account_heap_move(struct tm_heap *h, uintptr_t new_stack_top);
 void tm_account_meet_anew(struct tm_heap *h);
 
 /*
- * Side entries come in chunks of this size; the first 16 are known by address. Returns how many there
- * are, more than 16 if they are not all known. [one thread has a heap]
+ * Side entries come in chunks of at most this size; the first 16 are known by address. Returns how many
+ * there are, more than 16 if they are not all known. Of the newest one those pages are told of that
+ * have entries, and the others never get any. [one thread has a heap]
  */
 #define TM_SIDE_CHUNK_BYTES ((size_t)256 << 10)
-unsigned tm_account_side_chunks(char ***ret_chunks);
+struct tm_side_chunk {
+	char *at;
+	size_t bytes;
+};
+unsigned tm_account_side_chunks(struct tm_side_chunk **ret_chunks);
 
 /*
  * Memory for the side entries of one span (zeroed or old contents, the caller fills it): from the

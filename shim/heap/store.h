@@ -25,8 +25,8 @@ struct tm_account_store {
 	int (*map_rows)(uintptr_t at, uint32_t heap_index);
 	/* Rows up to this byte will be written. False: no more rows. */
 	bool (*need_rows)(uintptr_t rows, size_t bytes);
-	/* A chunk for side entries, or NULL: then it is private. */
-	void *(*side_chunk)(size_t bytes);
+	/* A chunk for side entries, of so many bytes or fewer; or NULL: then it is private. */
+	void *(*side_chunk)(size_t *bytes);
 	/* A span began, was carved further or changed its heap; ended; a block began, ended. */
 	void (*span)(const struct tm_granule *head);
 	void (*gone)(const struct tm_granule *head);

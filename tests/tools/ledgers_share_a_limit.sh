@@ -12,7 +12,7 @@ grep -q '^Seccomp:.*0' /proc/self/status || [ -e /.dockerenv ] || { echo "a syst
 place=/dev/shm/tiermalloc-$(id -u)
 fail=0
 first=
-for n in 1 2 3 4 5 6; do
+for n in 1 2 3 4 5 6 7 8 9 10 11 12; do
 	LD_PRELOAD=$TM_LIB "$TM_TESTS/late_subject" small large kill >/dev/null 2>&1 &
 	pid=$!
 	wait $pid 2>/dev/null
