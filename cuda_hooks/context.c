@@ -28,6 +28,7 @@ static uint16_t add(tm_cu_context handle, unsigned i)
 	tm_contexts[i].handle = handle;
 	tm_contexts[i].open = 1;
 	tm_contexts[i].device = -1;
+	tm_contexts[i].place = (uint64_t)tm_contexts[i].life << 32 | i << 16;
 	/* Of the current context: that is the one asked about, but for callers who know it already. */
 	if (tm_context_current() == handle && tm_driver.cuCtxGetDevice != NULL &&
 	    tm_driver.cuCtxGetDevice(&tm_contexts[i].device) != TM_CU_SUCCESS)
@@ -160,13 +161,13 @@ void tm_context_over(struct tm_context *c, uint32_t epoch)
 		c->done = epoch;
 }
 
-tm_cu_result tm_context_wait(tm_cu_context handle)
+tm_cu_result tm_context_wait(tm_cu_context handle, tm_cu_context current)
 {
 	tm_cu_context popped;
 	tm_cu_result rc;
 	if (tm_driver.cuCtxSynchronize == NULL)
 		return TM_CU_NOT_SUPPORTED;
-	if (tm_context_current() == handle)
+	if (handle == current || tm_context_current() == handle)
 		return tm_driver.cuCtxSynchronize();
 	if (tm_driver.cuCtxPushCurrent_v2 == NULL || tm_driver.cuCtxPopCurrent_v2 == NULL)
 		return TM_CU_NOT_SUPPORTED;
@@ -211,7 +212,7 @@ void tm_context_wait_others(uint16_t index, uint32_t devices)
 	tm_hooks_unlock();
 	/* What is wrong with others is for those to hear who use them. */
 	for (i = 0; i < count; i++)
-		(void)tm_context_wait(handle[i]);
+		(void)tm_context_wait(handle[i], NULL);
 }
 
 tm_cu_result tm_context_synchronise(uint16_t index)
@@ -225,7 +226,7 @@ tm_cu_result tm_context_synchronise(uint16_t index)
 	handle = c->handle;
 	life = c->life;
 	tm_hooks_unlock();
-	rc = tm_context_wait(handle);
+	rc = tm_context_wait(handle, NULL);
 	tm_hooks_lock();
 	if (c->life == life) {
 		tm_context_heard(c, rc);

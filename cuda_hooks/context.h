@@ -26,7 +26,8 @@ struct tm_context {
 	bool primary;           /* the device's, as cuDevicePrimaryCtxRetain gave it */
 	struct tm_pools *pools; /* NULL: none yet */
 	tm_cu_result broken;    /* a fault that every call of the context gives from now on; 0 */
-	uint32_t life;          /* another number when the slot was used for another context */
+	uint64_t place; /* the same number and the slot's, for who keeps something by them */
+	uint32_t life;  /* another number when the slot was used for another context */
 	/* Epochs [lock]. */
 	uint32_t open; /* frees are stamped with it; starts at 1 */
 	uint32_t done; /* epochs up to here are over */
@@ -98,8 +99,11 @@ void tm_context_wait_others(uint16_t index, uint32_t devices);
 bool tm_context_has_others(uint16_t index, uint32_t devices); /* [lock] */
 bool tm_context_any(void);                                    /* [lock] one was ever seen */
 
-/* The wait itself, with no lock held; the context may be current or not. The driver's answer. */
-tm_cu_result tm_context_wait(tm_cu_context handle);
+/*
+ * The wait itself, with no lock held; the context may be current or not. The driver's answer. current: the
+ * thread's context, where the caller has asked just now; NULL: it has not.
+ */
+tm_cu_result tm_context_wait(tm_cu_context handle, tm_cu_context current);
 
 /*
  * Everything that was freed before the call is over: waits for the context, current or not. No

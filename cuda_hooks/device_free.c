@@ -63,13 +63,13 @@ static bool is_kept(const struct tm_track_block *b, uint32_t now_ms)
 	    tm_capture_any() || (b->flags & TM_TRACK_EXPORTED) != 0)
 		return false;
 	return tm_pools_choose(b->context, b->bytes, &v, true) == TM_POOLS_WHOLE &&
-	       b->bytes <= tm_pools_budget(b->context) && !tm_pools_is_low(b->context);
+	       b->bytes <= tm_pools_budget(b->context) && !tm_pools_is_low(b->context, now_ms);
 }
 
 /* What is under way: a block whose record is gone and that nobody has yet. */
 struct going {
 	struct tm_track_block block;
-	tm_cu_context handle;
+	tm_cu_context handle, current;
 	uint32_t life;
 	uint32_t now_ms;
 	uint32_t epoch; /* closed before the wait; over after it */
@@ -101,7 +101,7 @@ static tm_cu_result going_wait(const struct going *g)
 		return TM_CU_SUCCESS;
 	if (g->others)
 		tm_context_wait_others(g->block.context, g->reach);
-	return tm_context_wait(g->handle);
+	return tm_context_wait(g->handle, g->current);
 }
 
 /* [lock] The stamp of the block; one whose work was waited for is over already. */
@@ -118,15 +118,20 @@ static uint32_t going_stamp(const struct going *g, tm_cu_result waited)
 static tm_cu_ptr over_budget(uint16_t context)
 {
 	struct tm_pools *p = tm_context_at(context)->pools;
-	uint64_t keep = tm_pools_budget(context), bytes;
 	struct tm_pool_whole *w;
+	uint64_t keep, bytes;
 	tm_cu_ptr at = 0;
-	if (p == NULL || tm_capture_any())
+	if (p == NULL ||
+	    (p->whole.idle_bytes <= p->keep_least && p->slab.empty_bytes <= p->keep_least &&
+	     tm_pool_vmm_idle_bytes(&p->vmm) <= p->keep_least))
 		return 0;
+	if (tm_capture_any())
+		return 0;
+	keep = tm_pools_budget(context);
 	if (p->whole.idle_bytes > keep && (w = tm_pool_cache_evict(&p->whole)) != NULL) {
 		at = w->at;
 		tm_pools_changed(tm_context_at(context)->device, (int64_t)w->bytes);
-		tm_cuda_memory_give(w, sizeof(*w));
+		tm_cuda_memory_give_record(w);
 		return at;
 	}
 	/* One slab more than that: the next request would make it anew. */
@@ -165,11 +170,10 @@ static tm_cu_result keep_whole(const struct release *f, const struct going *g)
 	if (c->life == g->life)
 		tm_context_heard(c, rc);
 	if (rc == TM_CU_SUCCESS && c->life == g->life && c->pools != NULL)
-		w = tm_cuda_memory_take(sizeof(*w));
+		w = tm_cuda_memory_take_record();
 	if (w != NULL) {
-		w->at = f->ptr;
-		w->bytes = b->bytes;
-		w->epoch = going_stamp(g, TM_CU_SUCCESS);
+		*w = (struct tm_pool_whole){
+			.at = f->ptr, .bytes = b->bytes, .epoch = going_stamp(g, TM_CU_SUCCESS)};
 		tm_pool_cache_give(&c->pools->whole, w);
 		over = over_budget(b->context);
 	}
@@ -247,10 +251,12 @@ static tm_cu_result refusal(const struct release *f, tm_cu_context current)
 
 static tm_cu_result free_block(const struct release *f)
 {
-	struct going g = {.now_ms = (uint32_t)tm_clock_ms()};
 	tm_cu_context current = tm_context_current();
 	struct tm_track_block *found;
 	enum fate fate;
+	struct going g;
+	g.now_ms = (uint32_t)tm_clock_ms();
+	g.current = current;
 	tm_hooks_lock();
 	found = tm_track_find(TM_TRACK_ADDRESS, f->ptr);
 	/* What another process lent is closed, not freed; that is another call. */

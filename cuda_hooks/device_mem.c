@@ -40,7 +40,7 @@ static void note(const struct request *q, tm_cu_ptr at, uint64_t owner)
 	tm_track_add(TM_TRACK_ADDRESS, at, &b);
 }
 
-static bool take_whole(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
+TM_INLINE bool take_whole(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
 {
 	bool waiting = false;
 	struct tm_pool_whole *w = tm_pool_cache_take(&p->whole, q->bytes, 0, 0,
@@ -50,15 +50,18 @@ static bool take_whole(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
 		return false;
 	*ret = w->at;
 	note(q, w->at, 0);
-	tm_cuda_memory_give(w, sizeof(*w));
+	tm_cuda_memory_give_record(w);
 	return true;
 }
 
-static bool take_chunk(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
+TM_INLINE bool take_chunk(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
 {
-	struct tm_chunk *c;
-	tm_pool_slab_settle(&p->slab, tm_context_at(q->context)->done);
-	c = tm_pool_slab_take(&p->slab, q->bytes);
+	uint32_t done = tm_context_at(q->context)->done;
+	struct tm_chunk *c = tm_pool_slab_again(&p->slab, q->bytes, done);
+	if (c == NULL) {
+		tm_pool_slab_settle(&p->slab, done);
+		c = tm_pool_slab_take(&p->slab, q->bytes);
+	}
 	if (c == NULL && q->squeeze)
 		c = tm_pool_slab_squeeze(&p->slab, q->bytes);
 	if (c == NULL) {
@@ -70,7 +73,7 @@ static bool take_chunk(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
 	return true;
 }
 
-static bool take_range(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
+static TM_NOINLINE bool take_range(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
 {
 	struct tm_context *c = tm_context_at(q->context);
 	struct tm_range *r;
@@ -95,37 +98,36 @@ static bool take_range(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
 }
 
 /* [lock] From what is there. */
-static bool take(struct request *q, tm_cu_ptr *ret)
+TM_INLINE bool take(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
 {
-	struct tm_pools *p = tm_pools_of(q->context);
 	bool taken = false;
 	q->waiting = false;
-	if (p == NULL)
-		return false;
 	switch (q->use) {
 	case TM_POOLS_WHOLE: taken = take_whole(q, p, ret); break;
 	case TM_POOLS_SLAB: taken = take_chunk(q, p, ret); break;
 	case TM_POOLS_VMM: taken = take_range(q, p, ret); break;
 	case TM_POOLS_NONE: break;
 	}
+	if (TM_LIKELY(taken) && !q->fresh)
+		p->hits++;
+	else if (taken)
+		p->misses++;
 	return taken;
 }
 
 /*
- * [lock] The same, and what the device has finished meanwhile. Looking is dearer than taking, so it
- * comes second. Without events of contexts the caller waits, or takes a new block.
+ * [lock] Nothing was there, but something waits: what has the device finished meanwhile? Looking is dearer
+ * than taking, so it comes second. Without events of contexts the caller waits, or takes a new block.
  */
-static bool take_or_look(struct request *q, tm_cu_ptr *ret)
+static TM_NOINLINE bool look_again(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
 {
 	struct tm_context *c = tm_context_at(q->context);
 	uint32_t done = c->done;
-	if (take(q, ret))
-		return true;
-	if (!q->waiting || !tm_device_by_event())
+	if (!tm_device_by_event())
 		return false;
 	tm_context_record(c);
 	tm_context_settle(c);
-	return c->done != done && take(q, ret);
+	return c->done != done && take(q, p, ret);
 }
 
 /*
@@ -143,7 +145,7 @@ static bool ask_locked(struct request *q, size_t bytes)
 		return false;
 	q->now_ms = (uint32_t)tm_clock_ms();
 	if (tm_root.options.cuda_pool == TM_CUDA_POOL_AUTO)
-		sharing = tm_pools_sharing();
+		sharing = tm_pools_sharing(q->now_ms);
 	tm_hooks_lock();
 	q->context = tm_context_of(q->handle);
 	if (q->context == 0 || tm_context_at(q->context)->broken != 0 ||
@@ -152,8 +154,7 @@ static bool ask_locked(struct request *q, size_t bytes)
 		tm_hooks_unlock();
 		return false;
 	}
-	q->class = tm_sites_born(tm_hooks_thread.site, bytes, q->now_ms);
-	q->verdict = tm_sites_verdict(q->class, q->now_ms);
+	q->class = tm_sites_born(tm_hooks_thread.site, bytes, q->now_ms, &q->verdict);
 	if (q->verdict.use != TM_SITES_PASS && !q->verdict.vetted) {
 		tm_hooks_unlock();
 		fine = tm_pools_site_is_fine(tm_hooks_thread.site);
@@ -166,17 +167,6 @@ static bool ask_locked(struct request *q, size_t bytes)
 }
 
 /* --- from the driver ------------------------------------------------------------------------------ */
-
-static void count(uint16_t context, bool hit)
-{
-	struct tm_pools *p = tm_context_at(context)->pools;
-	if (p == NULL)
-		return;
-	if (hit)
-		p->hits++;
-	else
-		p->misses++;
-}
 
 /* One block that is kept leaves its pool, whichever it is. 0: nothing is left. Lock held. */
 static tm_cu_ptr evict_one(tm_cu_device device, bool *ret_more)
@@ -193,7 +183,7 @@ static tm_cu_ptr evict_one(tm_cu_device device, bool *ret_more)
 		if ((w = tm_pool_cache_evict(&p->whole)) != NULL) {
 			at = w->at;
 			tm_pools_changed(device, (int64_t)w->bytes);
-			tm_cuda_memory_give(w, sizeof(*w));
+			tm_cuda_memory_give_record(w);
 			return at;
 		}
 		tm_pool_slab_settle(&p->slab, tm_context_at(i)->done);
@@ -249,7 +239,8 @@ static tm_cu_result plain(const struct request *q, tm_cu_ptr *ptr, size_t bytes)
 		return rc;
 	}
 	tm_hooks_lock();
-	count(q->context, false);
+	if (tm_context_at(q->context)->pools != NULL)
+		tm_context_at(q->context)->pools->misses++;
 	tm_pools_changed(tm_context_at(q->context)->device, -(int64_t)bytes);
 	note(q, *ptr, 0);
 	tm_hooks_unlock();
@@ -287,19 +278,14 @@ static tm_cu_ptr new_slab(const struct request *q, uint64_t *ret_bytes)
 	return at;
 }
 
-static bool hit_locked(struct request *q, tm_cu_ptr *ptr)
+static TM_NOINLINE bool hit(struct request *q, tm_cu_ptr *ptr)
 {
-	bool taken = tm_context_at(q->context)->handle == q->handle && take_or_look(q, ptr);
-	if (taken)
-		count(q->context, !q->fresh);
-	return taken;
-}
-
-static bool hit(struct request *q, tm_cu_ptr *ptr)
-{
-	bool taken;
+	struct tm_pools *p;
+	bool taken = false;
 	tm_hooks_lock();
-	taken = hit_locked(q, ptr);
+	p = tm_pools_of(q->context);
+	if (p != NULL && tm_context_at(q->context)->handle == q->handle)
+		taken = take(q, p, ptr) || (q->waiting && look_again(q, p, ptr));
 	tm_hooks_unlock();
 	return taken;
 }
@@ -320,8 +306,8 @@ static bool grow_slab(struct request *q, tm_cu_ptr *ret)
 		added = tm_pool_slab_add(&p->slab, at, bytes, tm_pool_slab_kind(q->bytes));
 		if (added) {
 			tm_pools_changed(tm_context_at(q->context)->device, -(int64_t)bytes);
-			count(q->context, false);
-			taken = take(q, ret);
+			q->fresh = true;
+			taken = take(q, p, ret);
 		}
 	}
 	tm_hooks_unlock();
@@ -348,7 +334,7 @@ static bool stitched(struct request *q, tm_cu_ptr *ptr)
 	tm_hooks_lock();
 	better = tm_pools_grows_by_chunks(q->context, q->bytes);
 	tm_hooks_unlock();
-	if (better && !tm_pools_sharing()) {
+	if (better && !tm_pools_sharing(q->now_ms)) {
 		q->use = TM_POOLS_VMM;
 		taken = hit(q, ptr);
 		q->use = TM_POOLS_SLAB;
@@ -380,12 +366,15 @@ static TM_NOINLINE tm_cu_result miss(struct request *q, tm_cu_ptr *ptr)
 static tm_cu_result pooled(tm_cu_ptr *ptr, size_t bytes)
 {
 	struct request q;
-	bool taken;
+	struct tm_pools *p;
+	bool taken = false;
 	if (!ask_locked(&q, bytes))
 		return plain(&q, ptr, bytes);
-	taken = q.use != TM_POOLS_NONE && hit_locked(&q, ptr);
+	p = tm_context_at(q.context)->pools;
+	if (q.use != TM_POOLS_NONE)
+		taken = take(&q, p, ptr) || (q.waiting && look_again(&q, p, ptr));
 	tm_hooks_unlock();
-	if (taken)
+	if (TM_LIKELY(taken))
 		return TM_CU_SUCCESS;
 	return q.use == TM_POOLS_NONE ? plain(&q, ptr, bytes) : miss(&q, ptr);
 }

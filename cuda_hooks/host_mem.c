@@ -71,7 +71,7 @@ static bool take(uint16_t context, void **ptr, size_t bytes, uint32_t kind)
 		return false;
 	*ptr = (void *)(uintptr_t)w->at;
 	note(context, *ptr, bytes, owner_of(w->bytes, kind));
-	tm_cuda_memory_give(w, sizeof(*w));
+	tm_cuda_memory_give_record(w);
 	return true;
 }
 
@@ -90,7 +90,7 @@ static void *evict(uint16_t context, uint64_t keep)
 	if (p != NULL && p->host.idle_bytes > keep && !tm_capture_any() &&
 	    (w = tm_pool_cache_evict(&p->host)) != NULL) {
 		at = (void *)(uintptr_t)w->at;
-		tm_cuda_memory_give(w, sizeof(*w));
+		tm_cuda_memory_give_record(w);
 	}
 	return at;
 }
@@ -184,11 +184,10 @@ static tm_cu_result keep(void *ptr, const struct tm_track_block *b, uint32_t lif
 		return pass_on(ptr, b);
 	tm_hooks_lock();
 	if (c->life == life && c->pools != NULL)
-		w = tm_cuda_memory_take(sizeof(*w));
+		w = tm_cuda_memory_take_record();
 	if (w != NULL) {
-		w->at = (uintptr_t)ptr;
-		w->bytes = b->owner >> 8;
-		w->kind = kind_of(b->owner);
+		*w = (struct tm_pool_whole){
+			.at = (uintptr_t)ptr, .bytes = b->owner >> 8, .kind = kind_of(b->owner)};
 		w->epoch = by_event ? tm_context_stamp(c, (uint32_t)tm_clock_ms(), true) : c->done;
 		tm_pool_cache_give(&c->pools->host, w);
 	}

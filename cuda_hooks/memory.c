@@ -8,17 +8,21 @@
 #define LEAST_LOG2 6u
 #define MOST_LOG2 16u
 
-struct piece {
-	struct piece *next;
-};
+_Static_assert(1u << LEAST_LOG2 == TM_CUDA_RECORD_BYTES, "records are the smallest pieces");
 
-static struct piece *free_list[MOST_LOG2 + 1]; /* [lock] */
-static unsigned char *chunk_at;                /* [lock] */
-static size_t chunk_left;                      /* [lock] */
+struct tm_cuda_piece *tm_cuda_memory_records;
+static struct tm_cuda_piece *free_list[MOST_LOG2 + 1]; /* [lock] the smallest have the list above */
+static unsigned char *chunk_at;                        /* [lock] */
+static size_t chunk_left;                              /* [lock] */
 
 static size_t mapping_bytes(size_t bytes)
 {
 	return tm_bits_align_up(bytes, 65536);
+}
+
+static struct tm_cuda_piece **list_of(unsigned n)
+{
+	return n == LEAST_LOG2 ? &tm_cuda_memory_records : &free_list[n];
 }
 
 static unsigned log2_of(size_t bytes)
@@ -34,9 +38,9 @@ void *tm_cuda_memory_take(size_t bytes)
 	void *p;
 	if (n > MOST_LOG2)
 		return tm_mem_map(mapping_bytes(bytes));
-	if (free_list[n] != NULL) {
-		struct piece *piece = free_list[n];
-		free_list[n] = piece->next;
+	if (*list_of(n) != NULL) {
+		struct tm_cuda_piece *piece = *list_of(n);
+		*list_of(n) = piece->next;
 		__builtin_memset(piece, 0, room);
 		return piece;
 	}
@@ -57,13 +61,13 @@ void *tm_cuda_memory_take(size_t bytes)
 void tm_cuda_memory_give(void *p, size_t bytes)
 {
 	unsigned n = log2_of(bytes);
-	struct piece *piece = p;
+	struct tm_cuda_piece *piece = p;
 	if (p == NULL)
 		return;
 	if (n > MOST_LOG2) {
 		tm_mem_unmap_raw(p, mapping_bytes(bytes));
 		return;
 	}
-	piece->next = free_list[n];
-	free_list[n] = piece;
+	piece->next = *list_of(n);
+	*list_of(n) = piece;
 }

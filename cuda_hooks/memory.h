@@ -17,4 +17,30 @@ void *tm_cuda_memory_take(size_t bytes);
 /* bytes as they were asked for; NULL is ignored. */
 void tm_cuda_memory_give(void *p, size_t bytes);
 
+/* The smallest pieces, which the pools' records are: not cleared, the caller fills in every field. */
+#define TM_CUDA_RECORD_BYTES 64u
+
+struct tm_cuda_piece {
+	struct tm_cuda_piece *next;
+};
+
+extern TM_HIDDEN struct tm_cuda_piece
+	*tm_cuda_memory_records; /* [lock] those that were given back */
+
+TM_INLINE void *tm_cuda_memory_take_record(void)
+{
+	struct tm_cuda_piece *piece = tm_cuda_memory_records;
+	if (TM_UNLIKELY(piece == NULL))
+		return tm_cuda_memory_take(TM_CUDA_RECORD_BYTES);
+	tm_cuda_memory_records = piece->next;
+	return piece;
+}
+
+TM_INLINE void tm_cuda_memory_give_record(void *p)
+{
+	struct tm_cuda_piece *piece = p;
+	piece->next = tm_cuda_memory_records;
+	tm_cuda_memory_records = piece;
+}
+
 #endif

@@ -73,8 +73,8 @@ uint32_t tm_note_row(uint16_t context, enum tm_ledger_gpu_kind kind, enum tm_tie
 {
 	uint64_t site = tm_hooks_thread.site;
 	/* A context's number is used again, in another life. */
-	uint64_t place = (uint64_t)tm_context_at(context)->life << 32 | UINT32_C(1) << 31 |
-			 (uint32_t)context << 16 | (uint32_t)kind << 8 | (uint32_t)tier;
+	uint64_t place = tm_context_at(context)->place | UINT32_C(1) << 31 | (uint32_t)kind << 8 |
+			 (uint32_t)tier;
 	struct guess *g = &guesses[(site ^ site >> 6 ^ kind) % GUESSES];
 	if (TM_UNLIKELY(tm_ledger_header() != ledger_seen))
 		move_rows();

@@ -15,31 +15,38 @@ static bool is_over(uint32_t epoch, uint32_t done)
 	return (int32_t)(epoch - done) <= 0;
 }
 
-static void unlink_whole(struct tm_pool_cache *cache, struct tm_pool_whole *whole)
+/* at: the link that leads to it. */
+static struct tm_pool_whole *unlink_at(struct tm_pool_cache *cache, struct tm_pool_whole **at)
 {
-	struct tm_pool_whole **at = &cache->bin[bin_of(whole->bytes)];
-	while (*at != whole)
-		at = &(*at)->next;
+	struct tm_pool_whole *whole = *at;
 	*at = whole->next;
 	whole->next = NULL;
 	tm_list_remove(&cache->lru, &whole->lru);
 	cache->idle_bytes -= whole->bytes;
 	cache->idle_blocks--;
+	return whole;
 }
 
-static struct tm_pool_whole *best_in(struct tm_pool_whole *w, uint64_t bytes, uint64_t most,
-				     uint32_t kind, uint32_t done, bool *waiting)
+struct wish {
+	uint64_t bytes, most;
+	uint32_t kind, done;
+	bool waiting; /* something fits, but the device may be using it */
+};
+
+/* The link to the best in a bin, or NULL. */
+static struct tm_pool_whole **best_in(struct tm_pool_whole **at, struct wish *wish)
 {
-	struct tm_pool_whole *best = NULL;
-	for (; w != NULL; w = w->next) {
-		if (w->bytes < bytes || w->bytes > most || w->kind != kind)
+	struct tm_pool_whole **best = NULL;
+	for (; *at != NULL; at = &(*at)->next) {
+		const struct tm_pool_whole *w = *at;
+		if (w->bytes < wish->bytes || w->bytes > wish->most || w->kind != wish->kind)
 			continue;
-		if (!is_over(w->epoch, done))
-			*waiting = true;
-		else if (best == NULL || w->bytes < best->bytes)
-			best = w;
-		if (best != NULL && best->bytes == bytes)
-			break;
+		if (!is_over(w->epoch, wish->done))
+			wish->waiting = true;
+		else if (w->bytes == wish->bytes)
+			return at;
+		else if (best == NULL || w->bytes < (*best)->bytes)
+			best = at;
 	}
 	return best;
 }
@@ -48,19 +55,17 @@ struct tm_pool_whole *tm_pool_cache_take(struct tm_pool_cache *cache, uint64_t b
 					 uint64_t slack, uint32_t kind, uint32_t done,
 					 bool *ret_waiting)
 {
-	unsigned bin = bin_of(bytes), last = bin_of(bytes + slack);
-	bool waiting = false;
-	struct tm_pool_whole *best;
+	struct wish wish = {bytes, bytes + slack, kind, done, false};
+	unsigned bin = bin_of(bytes), last = slack == 0 ? bin : bin_of(bytes + slack);
+	struct tm_pool_whole **best;
 	for (;; bin = (bin + 1) % TM_POOL_CACHE_BINS) {
-		best = best_in(cache->bin[bin], bytes, bytes + slack, kind, done, &waiting);
+		best = best_in(&cache->bin[bin], &wish);
 		if (best != NULL || bin == last)
 			break;
 	}
 	if (ret_waiting != NULL)
-		*ret_waiting = waiting;
-	if (best != NULL)
-		unlink_whole(cache, best);
-	return best;
+		*ret_waiting = wish.waiting;
+	return best == NULL ? NULL : unlink_at(cache, best);
 }
 
 void tm_pool_cache_give(struct tm_pool_cache *cache, struct tm_pool_whole *whole)
@@ -75,12 +80,14 @@ void tm_pool_cache_give(struct tm_pool_cache *cache, struct tm_pool_whole *whole
 
 struct tm_pool_whole *tm_pool_cache_evict(struct tm_pool_cache *cache)
 {
-	struct tm_pool_whole *whole;
+	struct tm_pool_whole *whole, **at;
 	if (tm_list_is_empty(&cache->lru))
 		return NULL;
 	whole = TM_CONTAINER_OF(cache->lru.first, struct tm_pool_whole, lru);
-	unlink_whole(cache, whole);
-	return whole;
+	at = &cache->bin[bin_of(whole->bytes)];
+	while (*at != whole)
+		at = &(*at)->next;
+	return unlink_at(cache, at);
 }
 
 bool tm_pool_cache_holds(const struct tm_pool_cache *cache, uint64_t at)

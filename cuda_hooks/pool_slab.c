@@ -8,6 +8,7 @@
 #define FINE_BITS 5u
 
 _Static_assert(TM_POOL_SLAB_BINS == 64u << FINE_BITS, "a bin for every size");
+_Static_assert(sizeof(struct tm_chunk) <= TM_CUDA_RECORD_BYTES, "a record");
 _Static_assert(TM_POOL_SLAB_GRAIN >= 1u << FINE_BITS, "sizes are multiples of the grain");
 
 static unsigned bin_of(uint64_t bytes)
@@ -18,18 +19,19 @@ static unsigned bin_of(uint64_t bytes)
 
 static void bin_add(struct tm_pool_slab *pool, struct tm_chunk *c)
 {
-	unsigned bin = bin_of(c->bytes), kind = c->slab->kind;
+	unsigned slot = c->slab->kind * TM_POOL_SLAB_BINS + bin_of(c->bytes);
 	c->state = TM_CHUNK_FREE;
-	tm_list_push_front(&pool->bin[kind][bin], &c->node);
-	pool->has[kind][bin / 64] |= UINT64_C(1) << (bin % 64);
+	c->slot = slot;
+	tm_list_push_front(&pool->bin[slot], &c->node);
+	pool->has[slot / 64] |= UINT64_C(1) << (slot % 64);
 }
 
 static void bin_remove(struct tm_pool_slab *pool, struct tm_chunk *c)
 {
-	unsigned bin = bin_of(c->bytes), kind = c->slab->kind;
-	tm_list_remove(&pool->bin[kind][bin], &c->node);
-	if (tm_list_is_empty(&pool->bin[kind][bin]))
-		pool->has[kind][bin / 64] &= ~(UINT64_C(1) << (bin % 64));
+	unsigned slot = c->slot;
+	tm_list_remove(&pool->bin[slot], &c->node);
+	if (tm_list_is_empty(&pool->bin[slot]))
+		pool->has[slot / 64] &= ~(UINT64_C(1) << (slot % 64));
 }
 
 static struct tm_chunk *best_in(const struct tm_list *bin, uint64_t bytes)
@@ -52,24 +54,25 @@ static struct tm_chunk *best_in(const struct tm_list *bin, uint64_t bytes)
 static struct tm_chunk *best_fit(const struct tm_pool_slab *pool, enum tm_slab_kind kind,
 				 uint64_t bytes)
 {
-	unsigned bin = bin_of(bytes), word = bin / 64;
-	struct tm_chunk *best = best_in(&pool->bin[kind][bin], bytes);
+	unsigned slot = kind * TM_POOL_SLAB_BINS + bin_of(bytes), word = slot / 64;
+	unsigned end = (kind + 1) * TM_POOL_SLAB_BINS / 64;
+	struct tm_chunk *best = best_in(&pool->bin[slot], bytes);
 	uint64_t has;
 	if (best != NULL)
 		return best;
-	has = tm_bits_from(pool->has[kind][word], bin % 64 + 1);
+	has = tm_bits_from(pool->has[word], slot % 64 + 1);
 	while (has == 0) {
-		if (++word == TM_ARRAY_LEN(pool->has[kind]))
+		if (++word == end)
 			return NULL;
-		has = pool->has[kind][word];
+		has = pool->has[word];
 	}
-	return best_in(&pool->bin[kind][word * 64 + tm_bits_lowest(has)], bytes);
+	return best_in(&pool->bin[word * 64 + tm_bits_lowest(has)], bytes);
 }
 
 /* What is left over becomes a chunk of its own; without memory for its record it stays with this one. */
 static void split(struct tm_pool_slab *pool, struct tm_chunk *c, uint64_t bytes)
 {
-	struct tm_chunk *rest = c->bytes == bytes ? NULL : tm_cuda_memory_take(sizeof(*rest));
+	struct tm_chunk *rest = c->bytes == bytes ? NULL : tm_cuda_memory_take_record();
 	if (rest == NULL)
 		return;
 	rest->slab = c->slab;
@@ -109,6 +112,22 @@ struct tm_chunk *tm_pool_slab_take(struct tm_pool_slab *pool, uint64_t bytes)
 	return c == NULL && kind == TM_SLAB_MIDDLE ? take_from(pool, TM_SLAB_LARGE, bytes) : c;
 }
 
+struct tm_chunk *tm_pool_slab_again(struct tm_pool_slab *pool, uint64_t bytes, uint32_t done)
+{
+	struct tm_chunk *c;
+	if (pool->waiting.last == NULL)
+		return NULL;
+	c = TM_CONTAINER_OF(pool->waiting.last, struct tm_chunk, node);
+	if (c->bytes - bytes >= TM_POOL_SLAB_GRAIN || (int32_t)(c->epoch - done) > 0)
+		return NULL;
+	tm_list_remove(&pool->waiting, &c->node);
+	c->state = TM_CHUNK_LIVE;
+	pool->wait_bytes -= c->bytes;
+	pool->live_bytes += c->bytes;
+	pool->taken++;
+	return c;
+}
+
 struct tm_chunk *tm_pool_slab_squeeze(struct tm_pool_slab *pool, uint64_t bytes)
 {
 	struct tm_chunk *c = NULL;
@@ -134,7 +153,7 @@ static void join(struct tm_chunk *a, struct tm_chunk *b)
 	a->above = b->above;
 	if (a->above != NULL)
 		a->above->below = a;
-	tm_cuda_memory_give(b, sizeof(*b));
+	tm_cuda_memory_give_record(b);
 }
 
 static void release(struct tm_pool_slab *pool, struct tm_chunk *c)
@@ -175,19 +194,18 @@ bool tm_pool_slab_add(struct tm_pool_slab *pool, uint64_t at, uint64_t bytes,
 		      enum tm_slab_kind kind)
 {
 	struct tm_slab *slab = tm_cuda_memory_take(sizeof(*slab));
-	struct tm_chunk *c = tm_cuda_memory_take(sizeof(*c));
+	struct tm_chunk *c = tm_cuda_memory_take_record();
 	if (slab == NULL || c == NULL) {
 		tm_cuda_memory_give(slab, sizeof(*slab));
-		tm_cuda_memory_give(c, sizeof(*c));
+		if (c != NULL)
+			tm_cuda_memory_give_record(c);
 		return false;
 	}
 	slab->at = at;
 	slab->bytes = bytes;
 	slab->kind = kind;
 	slab->lowest = c;
-	c->slab = slab;
-	c->at = at;
-	c->bytes = bytes;
+	*c = (struct tm_chunk){.slab = slab, .at = at, .bytes = bytes};
 	tm_list_push_back(&pool->slabs, &slab->node);
 	pool->slab_bytes += bytes;
 	pool->empty_bytes += bytes;
@@ -217,7 +235,7 @@ uint64_t tm_pool_slab_remove_empty(struct tm_pool_slab *pool, uint64_t *ret_byte
 	at = slab->at;
 	*ret_bytes = slab->bytes;
 	bin_remove(pool, slab->lowest);
-	tm_cuda_memory_give(slab->lowest, sizeof(*slab->lowest));
+	tm_cuda_memory_give_record(slab->lowest);
 	tm_list_remove(&pool->slabs, &slab->node);
 	pool->slab_bytes -= slab->bytes;
 	pool->empty_bytes -= slab->bytes;
@@ -244,7 +262,7 @@ void tm_pool_slab_clear(struct tm_pool_slab *pool)
 		struct tm_chunk *c = s->lowest;
 		while (c != NULL) {
 			struct tm_chunk *above = c->above;
-			tm_cuda_memory_give(c, sizeof(*c));
+			tm_cuda_memory_give_record(c);
 			c = above;
 		}
 		tm_cuda_memory_give(s, sizeof(*s));

@@ -42,7 +42,10 @@ struct tm_chunk {
 	struct tm_chunk *below, *above;
 	struct tm_slab *slab;
 	uint64_t at, bytes;
-	uint32_t epoch;
+	union {
+		uint32_t epoch; /* while it waits */
+		uint32_t slot;  /* while it is free: its kind and bin */
+	};
 	uint32_t state;
 };
 
@@ -56,8 +59,8 @@ struct tm_slab {
 
 struct tm_pool_slab {
 	struct tm_list slabs;
-	struct tm_list bin[TM_SLAB_KINDS][TM_POOL_SLAB_BINS];
-	uint64_t has[TM_SLAB_KINDS][TM_POOL_SLAB_BINS / 64];
+	struct tm_list bin[TM_SLAB_KINDS * TM_POOL_SLAB_BINS];
+	uint64_t has[TM_SLAB_KINDS * TM_POOL_SLAB_BINS / 64];
 	struct tm_list waiting; /* in the order of their epochs */
 	uint64_t slab_bytes;    /* all slabs */
 	uint64_t live_bytes;    /* of these handed out */
@@ -68,6 +71,8 @@ struct tm_pool_slab {
 
 /* NULL: no room where such blocks lie. */
 struct tm_chunk *tm_pool_slab_take(struct tm_pool_slab *pool, uint64_t bytes);
+/* The one that was freed last, where it has that very size and its epoch is over; NULL: it is another. */
+struct tm_chunk *tm_pool_slab_again(struct tm_pool_slab *pool, uint64_t bytes, uint32_t done);
 /* The same, in the slabs of the others: where no more can be had. */
 struct tm_chunk *tm_pool_slab_squeeze(struct tm_pool_slab *pool, uint64_t bytes);
 void tm_pool_slab_give(struct tm_pool_slab *pool, struct tm_chunk *chunk, uint32_t epoch);

@@ -73,9 +73,8 @@ static void learn(struct device *d, tm_cu_device number)
 }
 
 /* The context is the current one of this thread. */
-static void look(struct device *d)
+static void look(struct device *d, uint32_t now)
 {
-	uint32_t now = (uint32_t)tm_clock_ms();
 	size_t available, total;
 	if ((d->total != 0 && now - d->looked_ms < LOOK_MS) || tm_driver.cuMemGetInfo_v2 == NULL ||
 	    tm_driver.cuMemGetInfo_v2(&available, &total) != TM_CU_SUCCESS)
@@ -122,6 +121,14 @@ void tm_pools_reach(tm_cu_device device, tm_cu_device by, bool allowed)
 uint32_t tm_pools_reached_by(uint16_t context)
 {
 	return device_of(context)->reach;
+}
+
+/* What may lie idle even where little is live. */
+static uint64_t least_budget(const struct device *d)
+{
+	return tm_root.options.cuda_keep_bytes != TM_OPTION_AUTO
+		       ? tm_root.options.cuda_keep_bytes
+		       : tm_bits_min(64 * MIB, d->total / 16);
 }
 
 /* --- chunks --------------------------------------------------------------------------------------- */
@@ -209,7 +216,8 @@ TM_COLD struct tm_pools *tm_pools_make(uint16_t context)
 	c->pools->vmm.chunk_bytes = CHUNK_BYTES;
 	if (!d->known)
 		learn(d, c->device);
-	look(d);
+	look(d, (uint32_t)tm_clock_ms());
+	c->pools->keep_least = least_budget(d);
 	return c->pools;
 }
 
@@ -217,7 +225,7 @@ static void clear_cache(struct tm_pool_cache *cache)
 {
 	struct tm_pool_whole *w;
 	while ((w = tm_pool_cache_evict(cache)) != NULL)
-		tm_cuda_memory_give(w, sizeof(*w));
+		tm_cuda_memory_give_record(w);
 }
 
 void tm_pools_forget(uint16_t context)
@@ -330,9 +338,9 @@ void tm_pools_totals(struct tm_pools_totals *ret)
 uint64_t tm_pools_budget(uint16_t context)
 {
 	const struct device *d = device_of(context);
-	uint64_t least = tm_bits_min(64 * MIB, d->total / 16), tenth;
+	uint64_t least = least_budget(d), tenth;
 	if (tm_root.options.cuda_keep_bytes != TM_OPTION_AUTO)
-		return tm_root.options.cuda_keep_bytes;
+		return least;
 	tenth = tm_track_live((unsigned)tm_context_at(context)->device) / 10;
 	return tenth > least ? tenth : least;
 }
@@ -355,10 +363,10 @@ static uint64_t low_mark(const struct device *d)
 	return tm_bits_min(tm_bits_max(512 * MIB, d->total / 50), d->total / 8);
 }
 
-bool tm_pools_is_low(uint16_t context)
+bool tm_pools_is_low(uint16_t context, uint32_t now_ms)
 {
 	struct device *d = device_of(context);
-	look(d);
+	look(d, now_ms);
 	return (int64_t)d->available < (int64_t)low_mark(d);
 }
 
@@ -420,10 +428,10 @@ uint64_t tm_pools_slab_step(uint16_t context, uint64_t bytes)
 static const char *const sharers[] = {"libnccl", "libnvshmem", "libucp.",   "libuct.",
 				      "libucm.", "libucs.",    "libfabric", "libnixl"};
 
-bool tm_pools_sharing(void)
+bool tm_pools_sharing(uint32_t now_ms)
 {
 	static _Atomic uint32_t asked_ms, found;
-	uint32_t now = (uint32_t)tm_clock_ms() | 1;
+	uint32_t now = now_ms | 1;
 	uint32_t before = atomic_load_explicit(&asked_ms, memory_order_relaxed);
 	struct tm_elf_object object;
 	size_t i;

@@ -18,6 +18,7 @@ struct tm_pools {
 	struct tm_pool_cache host;
 	struct tm_pool_slab slab;
 	struct tm_pool_vmm vmm;
+	uint64_t keep_least; /* bytes that may lie idle whatever is live */
 	uint64_t hits, misses;
 };
 
@@ -33,7 +34,7 @@ TM_INLINE struct tm_pools *tm_pools_of(uint16_t context)
 }
 
 /* Whether some library that registers or shares device memory is loaded. No lock may be held. */
-bool tm_pools_sharing(void);
+bool tm_pools_sharing(uint32_t now_ms);
 /* Whether a call site lies in one of those. No lock may be held. */
 bool tm_pools_site_is_fine(uintptr_t site);
 /* A handle for another process was made: back ends that cut memory are off from now on. */
@@ -46,7 +47,7 @@ enum tm_pools_use tm_pools_choose(uint16_t context, uint64_t bytes,
 /* [lock] Bytes that may lie idle on a context's device, and whether so much is left besides. */
 uint64_t tm_pools_budget(uint16_t context);
 uint64_t tm_pools_host_budget(uint16_t context);
-bool tm_pools_is_low(uint16_t context);
+bool tm_pools_is_low(uint16_t context, uint32_t now_ms);
 
 /*
  * [lock] So much memory waits for the device that the host had better wait, too, instead of taking more:

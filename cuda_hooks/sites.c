@@ -62,19 +62,82 @@ static void born(struct record *r, uint64_t bytes)
 	r->last_bytes = bytes;
 }
 
-uint32_t tm_sites_born(uint64_t site, uint64_t bytes, uint32_t now_ms)
+TM_INLINE bool is_temporary(const struct record *r)
 {
-	uint32_t number = find(site, class_of(bytes), now_ms), all;
-	if (TM_UNLIKELY(number == 0))
+	return r->died >= CYCLES && r->died_young * 2 > r->died;
+}
+
+TM_INLINE enum tm_tier tier_of(const struct record *r, uint32_t now_ms)
+{
+	if (is_temporary(r))
+		return TM_TIER_TEMPORARY;
+	if (r->died == 0)
+		return now_ms - r->quiet_ms > PERSISTENT_MS ? TM_TIER_PERSISTENT : TM_TIER_ALL;
+	return r->died >= SESSION_CYCLES && r->died_young * 2 <= r->died ? TM_TIER_SESSION
+									 : TM_TIER_ALL;
+}
+
+TM_INLINE struct tm_sites_verdict verdict_of(const struct record *r, uint32_t now_ms)
+{
+	const struct record *all = &records[r->site];
+	struct tm_sites_verdict v = {TM_SITES_PASS, tier_of(r, now_ms), all->vetted, all->demoted};
+	if (all->demoted)
+		return v;
+	if (is_temporary(r) && r->repeats >= REPEATS && r->repeats * 2 >= r->born)
+		v.use = TM_SITES_WHOLE;
+	else if (is_temporary(all))
+		v.use = TM_SITES_VARIED;
+	return v;
+}
+
+struct tm_sites_verdict tm_sites_verdict(uint32_t number, uint32_t now_ms)
+{
+	/* Record 0 is all zero, but time passes. */
+	return number != 0 ? verdict_of(&records[number], now_ms)
+			   : (struct tm_sites_verdict){TM_SITES_PASS, TM_TIER_ALL, false, false};
+}
+
+/* Most blocks come from few classes. */
+#define MEMO_BITS 8u
+static struct memo {
+	uint64_t site;
+	uint32_t class;
+	uint32_t number; /* 0: unused */
+} memos[1u << MEMO_BITS];
+
+static TM_NOINLINE uint32_t learn(struct memo *m, uint64_t site, unsigned class, uint32_t now_ms)
+{
+	uint32_t number = find(site, class, now_ms), all;
+	if (number == 0)
 		return 0;
-	if (TM_UNLIKELY(records[number].site == number)) {
+	if (records[number].site == number) {
 		all = find(site, 0, now_ms);
 		if (all == 0)
 			return 0;
 		records[number].site = all;
 	}
-	born(&records[records[number].site], bytes);
-	born(&records[number], bytes);
+	*m = (struct memo){site, class, number};
+	return number;
+}
+
+uint32_t tm_sites_born(uint64_t site, uint64_t bytes, uint32_t now_ms,
+		       struct tm_sites_verdict *ret_verdict)
+{
+	unsigned class = class_of(bytes);
+	struct memo *m = &memos[(site + class) * TM_HASH_GOLDEN >> (64 - MEMO_BITS)];
+	uint32_t number = m->number;
+	struct record *r;
+	if (TM_UNLIKELY(m->site != site || m->class != class || number == 0)) {
+		number = learn(m, site, class, now_ms);
+		if (number == 0) {
+			*ret_verdict = tm_sites_verdict(0, now_ms);
+			return 0;
+		}
+	}
+	r = &records[number];
+	born(&records[r->site], bytes);
+	born(r, bytes);
+	*ret_verdict = verdict_of(r, now_ms);
 	return number;
 }
 
@@ -98,39 +161,6 @@ void tm_sites_died(uint32_t number, uint32_t born_ms, uint32_t now_ms)
 	died(&records[records[number].site], now_ms - born_ms, now_ms);
 }
 
-static bool is_temporary(const struct record *r)
-{
-	return r->died >= CYCLES && r->died_young * 2 > r->died;
-}
-
-static enum tm_tier tier_of(const struct record *r, uint32_t now_ms)
-{
-	if (is_temporary(r))
-		return TM_TIER_TEMPORARY;
-	if (r->died == 0)
-		return now_ms - r->quiet_ms > PERSISTENT_MS ? TM_TIER_PERSISTENT : TM_TIER_ALL;
-	return r->died >= SESSION_CYCLES && r->died_young * 2 <= r->died ? TM_TIER_SESSION
-									 : TM_TIER_ALL;
-}
-
-struct tm_sites_verdict tm_sites_verdict(uint32_t number, uint32_t now_ms)
-{
-	const struct record *r = &records[number], *all = &records[r->site];
-	struct tm_sites_verdict v = {TM_SITES_PASS, TM_TIER_ALL, false, false};
-	if (number == 0)
-		return v;
-	v.tier = tier_of(r, now_ms);
-	v.vetted = all->vetted;
-	v.demoted = all->demoted;
-	if (all->demoted)
-		return v;
-	if (is_temporary(r) && r->repeats >= REPEATS && r->repeats * 2 >= r->born)
-		v.use = TM_SITES_WHOLE;
-	else if (is_temporary(all))
-		v.use = TM_SITES_VARIED;
-	return v;
-}
-
 void tm_sites_vet(uint32_t number, bool fine)
 {
 	struct record *all = &records[records[number].site];
@@ -149,5 +179,6 @@ void tm_sites_demote(uint32_t number)
 void tm_sites_clear(void)
 {
 	__builtin_memset(records, 0, sizeof(records));
+	__builtin_memset(memos, 0, sizeof(memos));
 	used = 0;
 }

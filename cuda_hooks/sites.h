@@ -28,8 +28,9 @@ struct tm_sites_verdict {
 	bool demoted;      /* nothing may pool it, whatever the user asks for */
 };
 
-/* A block is born. The number of its class, for the calls below; 0: the table is full. */
-uint32_t tm_sites_born(uint64_t site, uint64_t bytes, uint32_t now_ms);
+/* A block is born. The number of its class, for the calls below; 0: the table is full. And what is thought of it. */
+uint32_t tm_sites_born(uint64_t site, uint64_t bytes, uint32_t now_ms,
+		       struct tm_sites_verdict *ret_verdict);
 void tm_sites_died(uint32_t number, uint32_t born_ms, uint32_t now_ms);
 
 struct tm_sites_verdict tm_sites_verdict(uint32_t number, uint32_t now_ms);

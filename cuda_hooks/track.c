@@ -13,7 +13,8 @@ _Static_assert((1u << ROW_BITS) >= 2 * TM_LEDGER_GPU_ROWS, "probes stay short");
 static struct tm_track_block *table; /* [lock] open addressing, linear probes, no tombstones */
 static unsigned bits;                /* [lock] log2 of its length */
 static size_t used;                  /* [lock] */
-static uint64_t lost;                /* [lock] */
+static size_t limit;  /* [lock] so many fit: three quarters; 0: table or rows are not there */
+static uint64_t lost; /* [lock] */
 
 static struct tm_ledger_gpu *rows; /* [lock] */
 static uint32_t row_count;         /* [lock] */
@@ -92,7 +93,7 @@ uint32_t tm_track_row_of(const struct tm_track_where *where)
 	return n;
 }
 
-static struct tm_track_total *total_of(unsigned device)
+TM_INLINE struct tm_track_total *total_of(unsigned device)
 {
 	if (device >= TM_TRACK_DEVICES)
 		device = TM_TRACK_DEVICES - 1;
@@ -107,7 +108,7 @@ static bool counts(const struct tm_track_block *block)
 	return block->key >> SPACE_SHIFT != TM_TRACK_MAPPING;
 }
 
-static void count_in(uint32_t row, const struct tm_track_block *block, unsigned device)
+TM_INLINE void count_in(uint32_t row, const struct tm_track_block *block, unsigned device)
 {
 	struct tm_track_total *total = total_of(device);
 	struct tm_ledger_gpu *r = &rows[row];
@@ -140,9 +141,15 @@ static void count_out(const struct tm_track_block *block)
 
 /* --- records -------------------------------------------------------------------------------------- */
 
-static size_t slot_for(const struct tm_track_block *t, unsigned b, uint64_t key)
+/* One multiplication: addresses that lie evenly apart are what it spreads best. */
+TM_INLINE size_t home_of(uint64_t key, unsigned b)
 {
-	size_t mask = ((size_t)1 << b) - 1, slot = tm_hash_slot(key, b);
+	return (size_t)(key * TM_HASH_GOLDEN >> (64 - b));
+}
+
+TM_INLINE size_t slot_for(const struct tm_track_block *t, unsigned b, uint64_t key)
+{
+	size_t mask = ((size_t)1 << b) - 1, slot = home_of(key, b);
 	while (t[slot].key != 0 && t[slot].key != key)
 		slot = (slot + 1) & mask;
 	return slot;
@@ -168,6 +175,17 @@ static bool grow(void)
 	return true;
 }
 
+/* Room for one more record. False: no memory. */
+static TM_COLD bool make_room(void)
+{
+	if (!rows_ready() || ((table == NULL || used >= (size_t)3 << (bits - 2)) && !grow())) {
+		lost++;
+		return false;
+	}
+	limit = (size_t)3 << (bits - 2);
+	return true;
+}
+
 static void drop(size_t hole)
 {
 	size_t mask = ((size_t)1 << bits) - 1, at = hole;
@@ -179,7 +197,7 @@ static void drop(size_t hole)
 		at = (at + 1) & mask;
 		if (table[at].key == 0)
 			break;
-		home = tm_hash_slot(table[at].key, bits);
+		home = home_of(table[at].key, bits);
 		if (((at - home) & mask) >= ((at - hole) & mask)) {
 			table[hole] = table[at];
 			hole = at;
@@ -191,10 +209,8 @@ static void drop(size_t hole)
 bool tm_track_add(enum tm_track_space space, uint64_t value, struct tm_track_block *block)
 {
 	size_t slot;
-	if (!rows_ready() || ((table == NULL || used >= (size_t)3 << (bits - 2)) && !grow())) {
-		lost++;
+	if (TM_UNLIKELY(used >= limit) && !make_room())
 		return false;
-	}
 	block->key = key_of(space, value);
 	slot = slot_for(table, bits, block->key);
 	if (table[slot].key != 0) {
@@ -217,10 +233,8 @@ void tm_track_restore(const struct tm_track_block *block)
 {
 	struct tm_ledger_gpu *r;
 	size_t slot;
-	if (!rows_ready() || ((table == NULL || used >= (size_t)3 << (bits - 2)) && !grow())) {
-		lost++;
+	if (TM_UNLIKELY(used >= limit) && !make_room())
 		return;
-	}
 	slot = slot_for(table, bits, block->key);
 	/* Somebody else has it by now: the driver answered wrongly, or the program frees twice. */
 	if (table[slot].key != 0)
@@ -338,6 +352,7 @@ void tm_track_fork_child(void)
 	rows_are_lent = false;
 	row_count = 0;
 	used = 0;
+	limit = 0;
 	table = NULL;
 	count_of_rows = &own_count;
 	lost_rows = &own_lost;

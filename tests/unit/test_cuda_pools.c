@@ -109,6 +109,34 @@ Test(cuda_slab, best_fit_and_neighbours_join)
 	cr_assert_eq(tm_pool_slab_check(&p), 0);
 }
 
+/* As the caller does: the one that was freed last, else the best fit. */
+static struct tm_chunk *take_any(struct tm_pool_slab *p, uint64_t bytes)
+{
+	struct tm_chunk *c = tm_pool_slab_again(p, bytes, UINT32_MAX / 2);
+	return c != NULL ? c : tm_pool_slab_take(p, bytes);
+}
+
+Test(cuda_slab, the_block_freed_last_is_given_again)
+{
+	struct tm_pool_slab p = {0};
+	struct tm_chunk *a, *b;
+	cr_assert(tm_pool_slab_add(&p, 0x10000000, 8 * MIB, TM_SLAB_MIDDLE));
+	a = tm_pool_slab_take(&p, 2 * MIB);
+	b = tm_pool_slab_take(&p, 3 * MIB);
+	tm_pool_slab_give(&p, a, 5);
+	cr_assert_null(tm_pool_slab_again(&p, 2 * MIB, 4), "the device may still use it");
+	cr_assert_null(tm_pool_slab_again(&p, 2 * MIB - 512, 5), "another size");
+	cr_assert_null(tm_pool_slab_again(&p, 2 * MIB + 1, 5));
+	cr_assert_eq(tm_pool_slab_again(&p, 2 * MIB - 511, 5), a);
+	cr_assert_null(tm_pool_slab_again(&p, 2 * MIB, 5), "it is taken");
+	cr_assert_eq(tm_pool_slab_check(&p), 0);
+	tm_pool_slab_give(&p, a, 6);
+	tm_pool_slab_give(&p, b, 6);
+	cr_assert_null(tm_pool_slab_again(&p, 2 * MIB, 6), "another was freed since");
+	cr_assert_eq(tm_pool_slab_check(&p), 0);
+	tm_pool_slab_clear(&p);
+}
+
 Test(cuda_slab, random_use_keeps_order)
 {
 	static struct tm_pool_slab p;
@@ -123,7 +151,7 @@ Test(cuda_slab, random_use_keeps_order)
 			tm_pool_slab_give(&p, live[n], epoch);
 			live[n] = NULL;
 		} else {
-			live[n] = tm_pool_slab_take(&p, 1 + draw(1u << (8 + draw(14))));
+			live[n] = take_any(&p, 1 + draw(1u << (8 + draw(14))));
 			cr_assert(live[n] == NULL || live[n]->at % TM_POOL_SLAB_GRAIN == 0);
 		}
 		if (i % 64 == 0)
@@ -255,7 +283,8 @@ Test(cuda_vmm, a_failed_mapping_leaves_nothing_behind)
 
 static uint32_t cycle(uint64_t site, uint64_t bytes, uint32_t at_ms, uint32_t life_ms)
 {
-	uint32_t n = tm_sites_born(site, bytes, at_ms);
+	struct tm_sites_verdict v;
+	uint32_t n = tm_sites_born(site, bytes, at_ms, &v);
 	tm_sites_died(n, at_ms, at_ms + life_ms);
 	return n;
 }
@@ -284,22 +313,24 @@ Test(cuda_sites, varied_sizes_want_a_pool_that_cuts)
 
 Test(cuda_sites, long_lives_are_sessions_and_no_deaths_persistent)
 {
+	struct tm_sites_verdict v;
 	uint32_t i, n = 0;
 	for (i = 0; i < 9; i++)
 		n = cycle(3, MIB, i * 5000, 4000);
 	cr_assert_eq(tm_sites_verdict(n, 50000).use, TM_SITES_PASS);
 	cr_assert_eq(tm_sites_verdict(n, 50000).tier, TM_TIER_SESSION);
-	n = tm_sites_born(4, MIB, 0);
+	n = tm_sites_born(4, MIB, 0, &v);
 	cr_assert_eq(tm_sites_verdict(n, 9000).tier, TM_TIER_ALL);
 	cr_assert_eq(tm_sites_verdict(n, 11000).tier, TM_TIER_PERSISTENT);
 }
 
 Test(cuda_sites, a_full_table_passes_everything_through)
 {
+	struct tm_sites_verdict v;
 	uint32_t n = 1;
 	uint64_t site;
 	for (site = 100; site < 10000; site++)
-		n = tm_sites_born(site, MIB, 0);
+		n = tm_sites_born(site, MIB, 0, &v);
 	cr_assert_eq(n, 0);
 	cr_assert_eq(tm_sites_verdict(n, 0).use, TM_SITES_PASS);
 }
