@@ -47,7 +47,7 @@ static uint16_t lives_slot[SLOTS]; /* [atomic] number + 1 of a site's record, by
  */
 static bool may_lock(void)
 {
-	return (tm_heap_word & TM_HEAP_BUSY) == 0;
+	return (tm_heap_word & TM_HEAP_BUSY_BIT) == 0;
 }
 
 static uintptr_t enter(void)

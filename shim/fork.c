@@ -30,7 +30,7 @@ static void prepare(void)
 	 * for locks that this thread holds; its child is then like that of a raw fork.
 	 */
 	uintptr_t word = tm_heap_word;
-	bool nested = !tm_heap_word_is_none(word) && (word & TM_HEAP_BUSY) != 0;
+	bool nested = !tm_heap_word_is_none(word) && (word & TM_HEAP_BUSY_BIT) != 0;
 
 	if (nested)
 		return;
@@ -64,7 +64,7 @@ static void in_child(void)
 	struct tm_heap *mine = NULL;
 
 	if (!tm_heap_word_is_none(word))
-		mine = (struct tm_heap *)(word & ~TM_HEAP_BUSY);
+		mine = tm_heap_of_word(word);
 	if (!locked)
 		return;
 	locked = false;

@@ -148,7 +148,7 @@ static TM_COLD void look_for_raw_fork(void)
 
 static bool is_wiped(uintptr_t word)
 {
-	return ((const struct tm_heap *)(word & ~TM_HEAP_BUSY))->self == 0;
+	return tm_heap_of_word(word)->self == 0;
 }
 
 /*
@@ -203,6 +203,20 @@ static struct tm_thread_heap enter_shared(void)
 	return (struct tm_thread_heap){h, TM_THREAD_SHARED};
 }
 
+/* Until the helper has returned it; the word may say that it is stolen although it is back (heap.h). */
+static TM_COLD void wait_for_heap(uintptr_t word)
+{
+	struct tm_heap *h = tm_heap_of_word(word);
+
+	if (!tm_trim_wait(h)) {
+		give_up_heap(h);
+		return;
+	}
+	/* No thief takes it from this word, and none keeps it while its owner is awake. */
+	__atomic_compare_exchange_n(&tm_heap_word, &word, (uintptr_t)h, false, __ATOMIC_SEQ_CST,
+				    __ATOMIC_RELAXED);
+}
+
 struct tm_thread_heap tm_thread_enter(void)
 {
 	for (;;) {
@@ -216,22 +230,14 @@ struct tm_thread_heap tm_thread_enter(void)
 				return (struct tm_thread_heap){NULL, TM_THREAD_NONE};
 			continue;
 		}
-		if ((word & TM_HEAP_BUSY) != 0) {
-			struct tm_heap *h = (struct tm_heap *)(word & ~TM_HEAP_BUSY);
-
-			if (is_wiped(word)) {
-				after_raw_fork();
-				continue;
-			}
-			if (atomic_load_explicit(&h->stolen, memory_order_acquire) == 0 &&
-			    (tm_heap_word & TM_HEAP_BUSY) != 0)
-				return (struct tm_thread_heap){NULL, TM_THREAD_NONE};
-			if (!tm_trim_wait(h))
-				give_up_heap(h);
-			continue;
-		}
 		if (TM_UNLIKELY(is_wiped(word))) {
 			after_raw_fork();
+			continue;
+		}
+		if ((word & TM_HEAP_BUSY_BIT) != 0)
+			return (struct tm_thread_heap){NULL, TM_THREAD_NONE};
+		if ((word & TM_HEAP_STOLEN_BIT) != 0) {
+			wait_for_heap(word);
 			continue;
 		}
 		tm_heap_word = word | TM_HEAP_BUSY;
@@ -278,5 +284,5 @@ struct tm_heap *tm_thread_heap(void)
 {
 	uintptr_t word = tm_heap_word;
 
-	return tm_heap_word_is_none(word) ? NULL : (struct tm_heap *)(word & ~TM_HEAP_BUSY);
+	return tm_heap_word_is_none(word) ? NULL : tm_heap_of_word(word);
 }

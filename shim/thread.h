@@ -38,7 +38,7 @@ void tm_thread_arrive_slow(void);
 TM_INLINE void tm_thread_arrive(void)
 {
 	/* also of a thread without a heap */
-	if (TM_UNLIKELY(((const struct tm_heap *)(tm_heap_word & ~TM_HEAP_BUSY))->self == 0))
+	if (TM_UNLIKELY(tm_heap_of_word(tm_heap_word)->self == 0))
 		tm_thread_arrive_slow();
 }
 

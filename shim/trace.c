@@ -125,7 +125,7 @@ static uint32_t height_of(struct tm_site site)
 	uintptr_t top = 0;
 
 	if (!tm_heap_word_is_none(word))
-		top = ((const struct tm_heap *)(word & ~TM_HEAP_BUSY))->stack_top;
+		top = tm_heap_of_word(word)->stack_top;
 	return top > site.frame ? (uint32_t)tm_bits_min(top - site.frame, UINT32_MAX) : 0;
 }
 

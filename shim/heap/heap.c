@@ -23,7 +23,7 @@
  * Lists that are always empty, for a heap address and its twin alike. Never written, and not const: as
  * zero pages they are never resident, as constants they would be pages of the file.
  */
-static TM_ALIGNED(4096) char none[2 * TM_HEAP_BUSY];
+static TM_ALIGNED(4096) char none[2 * TM_HEAP_TWIN];
 
 TM_TLS uintptr_t tm_heap_word = (uintptr_t)none;
 
@@ -51,6 +51,7 @@ static void lock_heaps(void)
 
 bool tm_heap_word_is_none(uintptr_t word)
 {
+	/* its address may have the twin's bit itself */
 	return word == (uintptr_t)none || word == ((uintptr_t)none | TM_HEAP_BUSY);
 }
 

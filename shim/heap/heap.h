@@ -4,15 +4,18 @@
  *
  * A heap is owned by one thread, or by nobody (an orphan, whose thread is gone). Only the owner
  * touches it, without locks, except for `remote` and `batches`, where any thread pushes slots that it
- * frees for the owner, and `returned`. A thread finds its heap by one TLS word. While the owner is inside an allocation
- * function the word has TM_HEAP_BUSY set: it then points at the heap's twin, whose lists are always
- * empty, so that a signal handler that allocates meanwhile comes to the slow path and is served
- * from elsewhere (H66). The helper steals a heap of a sleeping thread by the same bit.
+ * frees for the owner, and `returned`. A thread finds its heap by one TLS word. While the owner is
+ * inside an allocation function the word has TM_HEAP_BUSY set: it then points into the heap's twin,
+ * whose lists are always empty, so that a signal handler that allocates meanwhile comes to the slow
+ * path and is served from elsewhere (H66). While the helper has the heap of a sleeping thread it has
+ * TM_HEAP_STOLEN set, which leads to the twin as well. The owner changes the word by plain stores,
+ * from what it loaded before: it may set STOLEN again after the helper has cleared it. So STOLEN alone
+ * means no more than that h->stolen has to be asked; BUSY is the owner's alone.
  *
  * Address layout, one stride of TM_HEAP_STRIDE per heap:
  *   heap + 0               hot page: lists, key table (its first quarter)
  *   heap + TM_HEAP_ROOM_OFFSET  what the layer above keeps (shim/routing.c)
- *   heap + TM_HEAP_BUSY    the twin: zero pages, never written
+ *   heap + TM_HEAP_TWIN    the twin: zero pages, never written
  *   heap + TM_ROWS_OFFSET  the account's rows of this heap, in memory that may be a shared file
  *
  * Invariants (tm_heap_check): every slot on a list belongs to a span of this heap and of that class;
@@ -31,12 +34,18 @@
 #include "shim/heap/zone.h"
 
 #define TM_HEAP_STRIDE ((size_t)128 << 10)
-#define TM_HEAP_BUSY ((uintptr_t)64 << 10)
+#define TM_HEAP_TWIN ((uintptr_t)64 << 10)
+/* Aligned like a heap, and small: what is read through such a word still lies in the twin. */
+#define TM_HEAP_BUSY_BIT ((uintptr_t)2048)
+#define TM_HEAP_STOLEN_BIT ((uintptr_t)4096)
+#define TM_HEAP_BUSY (TM_HEAP_TWIN | TM_HEAP_BUSY_BIT)
+#define TM_HEAP_STOLEN (TM_HEAP_TWIN | TM_HEAP_STOLEN_BIT)
+#define TM_HEAP_BITS (TM_HEAP_BUSY | TM_HEAP_STOLEN)
 /* In place of `self`: see inherit.h. No owner of a granule looks like it. */
 #define TM_HEAP_INHERITED ((uintptr_t)1)
 /* Room in the stride for what the layer above keeps per heap; zeros at first. [owner] */
 #define TM_HEAP_ROOM_OFFSET ((size_t)44 << 10)
-#define TM_HEAP_ROOM_BYTES (TM_HEAP_BUSY - TM_HEAP_ROOM_OFFSET)
+#define TM_HEAP_ROOM_BYTES (TM_HEAP_TWIN - TM_HEAP_ROOM_OFFSET)
 #define TM_HEAP_LIMIT 8192u
 #define TM_ROWS_OFFSET ((size_t)TM_HEAP_LIMIT * TM_HEAP_STRIDE)
 #define TM_HEAP_KEY_SLOTS 16384u
@@ -134,6 +143,12 @@ _Static_assert(sizeof(struct tm_heap) <= TM_HEAP_ROOM_OFFSET, "room and twin lie
 extern TM_HIDDEN TM_TLS uintptr_t tm_heap_word;
 bool tm_heap_word_is_none(uintptr_t word);
 uintptr_t tm_heap_word_none(void);
+
+/* Of a word that is not none, the heap. */
+TM_INLINE struct tm_heap *tm_heap_of_word(uintptr_t word)
+{
+	return (struct tm_heap *)(word & ~TM_HEAP_BITS);
+}
 
 /* A reference to a granule in 32 bits; 0 is none. */
 TM_INLINE uint32_t tm_granule_ref(const struct tm_granule *g)

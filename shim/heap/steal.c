@@ -90,34 +90,42 @@ static uint32_t stolen_here(void)
 	return tm_fork_generation() + 1;
 }
 
+static void wake_owner(struct tm_heap *h)
+{
+	atomic_store_explicit(&h->stolen, 0, memory_order_release);
+	tm_sys_futex(&h->stolen, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL);
+}
+
+/* The owner's own bit stays as it is. */
+static void return_heap(struct tm_heap *h)
+{
+	uintptr_t word = __atomic_load_n(h->tls_word, __ATOMIC_RELAXED), own;
+
+	do {
+		if ((word & TM_HEAP_STOLEN_BIT) == 0)
+			break;
+		own = (word & TM_HEAP_BUSY_BIT) != 0 ? TM_HEAP_BUSY : 0;
+	} while (!__atomic_compare_exchange_n(h->tls_word, &word, (uintptr_t)h | own, false,
+					      __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+	wake_owner(h);
+}
+
 static bool steal(struct tm_heap *h, uint64_t slices_before)
 {
 	uintptr_t word = (uintptr_t)h;
 	uint64_t slices;
 
 	atomic_store_explicit(&h->stolen, stolen_here(), memory_order_seq_cst);
-	if (__atomic_compare_exchange_n(h->tls_word, &word, word | TM_HEAP_BUSY, false,
-					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
-		if (look(h->tid, &slices) == SLEEP_ASLEEP && slices == slices_before)
-			return true;
-		/*
-		 * It woke. Had it begun an allocation just before the swap, it restores the word itself;
-		 * else it waits for us.
-		 */
-		word |= TM_HEAP_BUSY;
-		__atomic_compare_exchange_n(h->tls_word, &word, (uintptr_t)h, false,
-					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	if (!__atomic_compare_exchange_n(h->tls_word, &word, word | TM_HEAP_STOLEN, false,
+					 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+		wake_owner(h);
+		return false;
 	}
-	atomic_store_explicit(&h->stolen, 0, memory_order_release);
-	tm_sys_futex(&h->stolen, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL);
+	if (look(h->tid, &slices) == SLEEP_ASLEEP && slices == slices_before)
+		return true;
+	/* It woke. Had it begun an allocation just before the swap, it is in the heap; else it waits. */
+	return_heap(h);
 	return false;
-}
-
-static void return_heap(struct tm_heap *h)
-{
-	__atomic_store_n(h->tls_word, (uintptr_t)h, __ATOMIC_RELEASE);
-	atomic_store_explicit(&h->stolen, 0, memory_order_release);
-	tm_sys_futex(&h->stolen, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL);
 }
 
 bool tm_trim_wait(struct tm_heap *h)
@@ -182,7 +190,7 @@ size_t tm_trim_orphans(void)
 static bool is_owned_and_free(const struct tm_heap *h)
 {
 	return atomic_load_explicit(&h->state, memory_order_acquire) == TM_HEAP_OWNED &&
-	       h->tid != 0 && (__atomic_load_n(h->tls_word, __ATOMIC_RELAXED) & TM_HEAP_BUSY) == 0;
+	       h->tid != 0 && (__atomic_load_n(h->tls_word, __ATOMIC_RELAXED) & TM_HEAP_BITS) == 0;
 }
 
 /* Without waiting for a second look: memory is short now. */
