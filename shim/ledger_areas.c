@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "shim/base/bits.h"
 #include "shim/heap/account.h"
@@ -18,6 +19,8 @@
 #include "shim/samples.h"
 #include "shim/sizes.h"
 
+/* So often, a millisecond apart, where the kernel has no memory at the moment. */
+#define ASKED_AGAIN 20u
 /*
  * Granule records, and tables, are populated in pieces of this size: of a thousand children each has a
  * file with a little in each table.
@@ -75,16 +78,36 @@ static void say_full(const char *why)
 	       ledger.path, why);
 }
 
+/*
+ * At a control group's limit the kernel refuses pages, and page tables, until somebody was killed or gave
+ * back: it is asked again for a while.
+ */
+static bool is_worth_another(int rc, unsigned *tries)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+
+	if (rc != -ENOMEM || ++*tries > ASKED_AGAIN)
+		return false;
+	tm_sys_nanosleep(&pause);
+	return true;
+}
+
 /* [lock] Nothing is ever written that was not populated: a full file system would kill for it. */
 static bool populate(void *at, size_t bytes)
 {
+	unsigned tries = 0;
+	int rc;
+
 	if (ledger.full)
 		return false;
 	if (ledger.bytes + bytes > ledger.limit) {
 		say_full("has used its share");
 		return false;
 	}
-	if (tm_mem_populate_write(at, bytes) != 0) {
+	do
+		rc = tm_mem_populate_write(at, bytes);
+	while (is_worth_another(rc, &tries));
+	if (rc != 0) {
 		say_full("has no room");
 		return false;
 	}
@@ -96,10 +119,16 @@ static bool populate(void *at, size_t bytes)
 static bool reach(struct area *a, uintptr_t end)
 {
 	size_t wanted = (end - a->at + a->step - 1) / a->step * a->step;
+	unsigned tries = 0;
+	int rc = -EFBIG;
 
 	if (end <= a->at + a->mapped)
 		return true;
-	if (a->stuck || wanted > a->limit || tm_mem_extend((void *)a->at, a->mapped, wanted) != 0) {
+	if (!a->stuck && wanted <= a->limit)
+		do
+			rc = tm_mem_extend((void *)a->at, a->mapped, wanted);
+		while (is_worth_another(rc, &tries));
+	if (rc != 0) {
 		a->stuck = true;
 		return false;
 	}
@@ -335,6 +364,16 @@ static struct tm_ledger_granule *record_of(const struct tm_granule *head)
 	return new_record_of(index, first, last);
 }
 
+/* The same of a granule that is taken: one that cannot be told of is counted. */
+static struct tm_ledger_granule *record_for(const struct tm_granule *head)
+{
+	struct tm_ledger_granule *r = record_of(head);
+
+	if (r == NULL && ledger.header != NULL)
+		__atomic_fetch_add(&ledger.header->private_bytes, sizeof(*r), __ATOMIC_RELAXED);
+	return r;
+}
+
 /* Slots are the session tier's unless their span says otherwise. */
 static uint8_t tier_of(const struct tm_granule *head)
 {
@@ -347,7 +386,7 @@ static void note_span(const struct tm_granule *head)
 	struct tm_ledger_granule *r;
 	uint64_t offset;
 
-	if (!tm_ledger_side_offset(head->side, &offset) || (r = record_of(head)) == NULL)
+	if (!tm_ledger_side_offset(head->side, &offset) || (r = record_for(head)) == NULL)
 		return;
 	r->heap = (uint16_t)h->index;
 	r->slot_bytes = (uint32_t)tm_class_bytes(head->klass);
@@ -372,7 +411,7 @@ static void note_gone(const struct tm_granule *head)
 
 static void note_block(const struct tm_granule *head)
 {
-	struct tm_ledger_granule *r = record_of(head);
+	struct tm_ledger_granule *r = record_for(head);
 
 	if (r == NULL)
 		return;

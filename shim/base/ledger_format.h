@@ -134,7 +134,7 @@ struct tm_ledger_header {
 	uint64_t granules;   /* [atomic] records from here on were never written */
 	uint64_t heaps;      /* [atomic] heaps that have rows */
 	uint64_t begun_unix_s;
-	uint64_t private_bytes; /* [atomic] side memory outside the file: not counted */
+	uint64_t private_bytes; /* [atomic] entries outside the file: not counted */
 	uint32_t clean_exit;    /* 1: the process ended by itself */
 	uint32_t maps_bytes;    /* [atomic] text in the maps area */
 	char program[64];
