@@ -189,7 +189,7 @@ static void pass(const struct tm_heap *h, const struct tm_row *row, size_t bytes
 		move_rows((struct tm_heap *)(uintptr_t)h);
 	if (tm_root.options.ledger >= TM_LEDGER_STACK)
 		tm_callsite_sample(h, row, bytes, site);
-	tm_samples_pass();
+	tm_samples_pass(bytes);
 }
 
 /* [trim lock, heaps lock] mine: this thread's heap, held; NULL at boot, when there is none. */

@@ -30,8 +30,9 @@
 #define PASSES_MAX 64u
 /* A look is worth it after so long. */
 #define LOOK_MS 100u
-/* A thread that came here so often is of a program that may be asked while it does nothing. */
+/* A program whose thread came here so often, or that uses so much, may be asked while it does nothing. */
 #define STAY_PASSES 32u
+#define STAY_BYTES ((uint64_t)4 << 20)
 #define USUAL_WINDOW_MS 60000u
 #define SHEET_MS 5000u
 /* Memory that grows by an eighth, and by so much, is looked at sooner: it may be about to end. */
@@ -245,7 +246,7 @@ static void answer(struct tm_ledger_header *header, uint64_t now_ms)
 			say_done(header, seq, rc);
 		break;
 	default:
-		(void)sample(now_ms);
+		tm_sheet_tick(now_ms, sample(now_ms), 0);
 		tm_epoch_sizes();
 		say_done(header, seq, 0);
 	}
@@ -290,11 +291,14 @@ void tm_samples_tick(uint64_t now_ms)
 	tm_lock_release(&lock);
 }
 
-void tm_samples_pass(void)
+void tm_samples_pass(size_t bytes)
 {
 	uint64_t now;
 
 	if (pass.count < STAY_PASSES && ++pass.count == STAY_PASSES && tm_ledger_is_asked_for())
+		tm_helper_stay();
+	/* It may be the last that is heard of a program that fills it from now on. */
+	if (bytes >= STAY_BYTES && tm_ledger_is_asked_for())
 		tm_helper_stay();
 	if (pass.left != 0) {
 		pass.left--;

