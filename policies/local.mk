@@ -14,4 +14,6 @@ libtmbase_a_SOURCES += \
 	%reldir%/rules_symbols.c \
 	%reldir%/rules_symbols.h \
 	%reldir%/sites.c \
-	%reldir%/sites.h
+	%reldir%/sites.h \
+	%reldir%/source.c \
+	%reldir%/source.h

@@ -27,6 +27,7 @@
 #include "shim/python.h"
 #include "shim/routing.h"
 #include "shim/samples.h"
+#include "shim/source_drop.h"
 #include "shim/thread.h"
 
 #define RETAIN_DECAY_MS 60000u
@@ -80,8 +81,11 @@ static void configure_huge(const struct tm_options *options)
 /* The helper's tick; returns what the trim did. */
 static size_t help(uint64_t now_ms)
 {
+	size_t left;
+
 	tm_samples_tick(now_ms);
-	return tm_trim_heaps(now_ms);
+	left = tm_trim_heaps(now_ms);
+	return left + tm_source_drop_tick(now_ms);
 }
 
 int tm_core_boot(void)
@@ -112,6 +116,7 @@ int tm_core_boot(void)
 	tm_span_keeps_entries = tm_account_is_kept || options->on_error != TM_ON_ERROR_TRUST;
 	configure_purge(options);
 	tm_pooling_init();
+	tm_source_drop_init();
 	tm_helper_init((enum tm_thread)options->thread, help);
 	return 0;
 }

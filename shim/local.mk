@@ -63,6 +63,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/report_command.c \
 	%reldir%/report_command.h \
 	%reldir%/samples.c \
+	%reldir%/source_drop.c \
+	%reldir%/source_drop.h \
 	%reldir%/samples.h \
 	%reldir%/scan.c \
 	%reldir%/scan.h \

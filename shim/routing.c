@@ -22,6 +22,7 @@
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 #include "shim/places.h"
+#include "shim/source_drop.h"
 
 /* Rules that tiermalloc_set_tier may add to those of the environment. */
 #define ADDED_RULES_MAX 64u
@@ -159,10 +160,12 @@ static void follow_phase(void)
 	if (TM_LIKELY(atomic_load_explicit(&tm_tier_of_spans, memory_order_relaxed) == tier))
 		return;
 	atomic_store_explicit(&tm_tier_of_spans, tier, memory_order_relaxed);
+	if (tier != TM_TIER_SESSION)
+		return;
 	/* what loading has left free serves from now on, with the pages that it has */
-	if (tier == TM_TIER_SESSION)
-		while (tm_extent_hand_over(TM_PART_PERSISTENT, TM_PART_LARGE, HAND_OVER_UNITS))
-			;
+	while (tm_extent_hand_over(TM_PART_PERSISTENT, TM_PART_LARGE, HAND_OVER_UNITS))
+		;
+	tm_source_drop_begin();
 }
 
 /* Medium requests that were not told yet. */
@@ -202,6 +205,7 @@ struct tm_route_decision tm_routing_decide(struct tm_heap *h,
 		tell_requests(h);
 	d = tm_route_decide(&routing.route, &mine_of_asker(h)->thread, &r);
 	follow_phase();
+	tm_source_drop_pass();
 	return d;
 }
 

@@ -371,3 +371,79 @@ int tm_maps_resident(uintptr_t start, uintptr_t end, struct tm_maps_resident *re
 	*ret = sum;
 	return 0;
 }
+
+/* --- files that are only read ----------------------------------------------------------------- */
+
+struct reading {
+	struct tm_maps_file file;
+	bool fits;
+	char path[128];
+	uint64_t least_bytes;
+	void (*see)(const struct tm_maps_file *file, void *arg);
+	void *arg;
+};
+
+static void begin_file(struct reading *r, struct tm_str line, const struct tm_maps_range *range)
+{
+	struct tm_str path = path_of(line);
+	size_t at = 0;
+
+	while (at < line.len && line.at[at] != ' ')
+		at++;
+	r->fits = range->end - range->start >= r->least_bytes && path.len != 0 &&
+		  tm_str_starts((struct tm_str){line.at + at, line.len - at}, " r--") &&
+		  !tm_str_starts(path, "/dev/") && !tm_parse_glob(tm_str_of("*.so"), path) &&
+		  !tm_parse_glob(tm_str_of("*.so.*"), path);
+	if (path.len > sizeof(r->path))
+		path = (struct tm_str){path.at + path.len - sizeof(r->path), sizeof(r->path)};
+	__builtin_memcpy(r->path, path.at, path.len);
+	r->file = (struct tm_maps_file){range->start, range->end, 0, {r->path, path.len}};
+}
+
+static void end_file(struct reading *r)
+{
+	if (r->fits)
+		r->see(&r->file, r->arg);
+	r->fits = false;
+}
+
+/* Pages that are the process's own would be lost; locked, hugetlb, raw and watched ones are not ours to drop. */
+static bool has_bar(struct tm_str line)
+{
+	static const char *const bars[] = {" lo", " ht", " io", " pf", " um", " uw"};
+
+	for (size_t i = 0; i + 3 <= line.len; i++)
+		for (size_t k = 0; k < sizeof(bars) / sizeof(bars[0]); k++)
+			if (tm_str_is((struct tm_str){line.at + i, 3}, bars[k]))
+				return true;
+	return false;
+}
+
+int tm_maps_files(uint64_t least_bytes, void (*see)(const struct tm_maps_file *file, void *arg),
+		  void *arg)
+{
+	struct reading r = {.least_bytes = least_bytes, .see = see, .arg = arg};
+	struct tm_maps_range range;
+	struct tm_str line;
+	struct lines l;
+	int err = open_lines(&l, "/proc/self/smaps");
+
+	if (err != 0)
+		return err;
+	while (next_line(&l, &line)) {
+		if (is_range(line, &range)) {
+			end_file(&r);
+			begin_file(&r, line, &range);
+			continue;
+		}
+		if (!r.fits)
+			continue;
+		r.file.resident_bytes += kilobytes(line, "Rss:");
+		if (kilobytes(line, "Anonymous:") != 0 || kilobytes(line, "Swap:") != 0 ||
+		    (tm_str_starts(line, "VmFlags:") && has_bar(line)))
+			r.fits = false;
+	}
+	end_file(&r);
+	close_lines(&l);
+	return 0;
+}

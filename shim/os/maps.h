@@ -8,6 +8,7 @@
 #define TM_OS_MAPS_H
 
 #include "shim/base/attrs.h"
+#include "shim/base/parse.h"
 
 struct tm_maps_range {
 	uintptr_t start;
@@ -41,6 +42,17 @@ struct tm_maps_source {
 };
 int tm_maps_each_of(const struct tm_maps_source *source,
 		    void (*see)(const struct tm_maps_line *line, void *arg), void *arg);
+
+/* A mapping of a file that is only read: not written, not run, no library, not locked, no device. */
+struct tm_maps_file {
+	uintptr_t start, end;
+	uint64_t resident_bytes;
+	struct tm_str path; /* valid during the call, its end where it is long */
+};
+
+/* Each of them of at least so many bytes. Costs the kernel a walk over all pages. 0 or -errno. */
+int tm_maps_files(uint64_t least_bytes, void (*see)(const struct tm_maps_file *file, void *arg),
+		  void *arg);
 
 struct tm_maps_resident {
 	uint64_t resident_bytes;

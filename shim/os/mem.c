@@ -11,6 +11,9 @@
 #define MADV_WIPEONFORK 18
 #define MADV_KEEPONFORK 19
 #endif
+#ifndef MADV_PAGEOUT
+#define MADV_PAGEOUT 21
+#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -124,6 +127,11 @@ int tm_mem_hugepage(void *at, size_t bytes)
 int tm_mem_nohugepage(void *at, size_t bytes)
 {
 	return tm_sys_madvise(at, bytes, MADV_NOHUGEPAGE);
+}
+
+int tm_mem_pageout(void *at, size_t bytes)
+{
+	return tm_sys_madvise(at, bytes, MADV_PAGEOUT);
 }
 
 int tm_mem_collapse(void *at, size_t bytes)

@@ -53,6 +53,9 @@ int tm_mem_unmap_raw(void *at, size_t bytes);
 int tm_mem_dontneed(void *at, size_t bytes);
 int tm_mem_dontneed_raw(void *at, size_t bytes);
 
+/* Out of memory without losing anything: files' pages to the file, others to swap. Linux 5.4. */
+int tm_mem_pageout(void *at, size_t bytes);
+
 int tm_mem_hugepage(void *at, size_t bytes);
 int tm_mem_nohugepage(void *at, size_t bytes);
 int tm_mem_collapse(void *at, size_t bytes);       /* Linux 6.1 */
