@@ -221,6 +221,8 @@ static void *slow_any(const struct request *r)
 		p = held.hold == TM_THREAD_NONE ? tm_emergency_alloc(r->size, r->align)
 						: serve(held.heap, r);
 		tm_thread_leave(held);
+		if (TM_UNLIKELY(p == NULL && held.hold == TM_THREAD_NONE) && tm_thread_desert())
+			return slow_any(r);
 	}
 	if (p == NULL) {
 		tm_samples_event(TM_LEDGER_OUT_OF_MEMORY, r->tier, r->size, 0);

@@ -164,6 +164,27 @@ static TM_COLD void give_up_heap(struct tm_heap *h)
 	self.state = THREAD_NEW;
 }
 
+/* Not while it holds a lock, which the new heap would wait for. */
+TM_COLD bool tm_thread_desert(void)
+{
+	uintptr_t word = tm_heap_word;
+	struct tm_heap *h = (struct tm_heap *)(word & ~TM_HEAP_BUSY);
+
+	if (self.shared != 0 || tm_lock_holds_any())
+		return false;
+	if (tm_heap_word_is_none(word)) {
+		if (self.state != THREAD_BIRTH)
+			return false;
+		self.state = THREAD_NEW;
+		return true;
+	}
+	if ((word & TM_HEAP_BUSY) == 0 ||
+	    atomic_load_explicit(&h->stolen, memory_order_acquire) != 0)
+		return false;
+	give_up_heap(h);
+	return true;
+}
+
 TM_COLD void tm_thread_arrive_slow(void)
 {
 	uintptr_t word = tm_heap_word;

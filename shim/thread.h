@@ -42,6 +42,13 @@ TM_INLINE void tm_thread_arrive(void)
 		tm_thread_arrive_slow();
 }
 
+/*
+ * There is no more for a thread whose heap is busy. That is a handler's that needs much, or it is of one
+ * that never returned (siglongjmp): the heap will be busy for ever. True: the thread has given it up, as
+ * it is, and gets another one. Its blocks stay; what is freed of them is not used again.
+ */
+bool tm_thread_desert(void);
+
 /* For the fork handlers, in the child. */
 void tm_thread_fork_child(void);
 

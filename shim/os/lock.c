@@ -294,6 +294,15 @@ bool tm_lock_is_mine(const struct tm_lock *lock)
 	return (word & TM_LOCK_MARK_MASK) == own_mark();
 }
 
+bool tm_lock_holds_any(void)
+{
+	for (unsigned int rank = 0; rank < TM_RANK_COUNT; rank++)
+		for (struct tm_lock *lock = walk_first[rank]; lock; lock = lock->next)
+			if (tm_lock_is_mine(lock))
+				return true;
+	return tm_lock_is_mine(&register_lock);
+}
+
 void tm_lock_register(struct tm_lock *lock)
 {
 	tm_require(lock->rank < TM_RANK_COUNT);

@@ -66,6 +66,9 @@ void tm_lock_release(struct tm_lock *lock);
 /* For assertions: the mark is not unique, so that true may be wrong, never false. */
 bool tm_lock_is_mine(const struct tm_lock *lock);
 
+/* The same for all registered locks. */
+bool tm_lock_holds_any(void);
+
 /*
  * The generation of this process image: 0 before tm_fork_generation_init, then 1 and one more in
  * each forked child, however it was made. Costs two loads.
