@@ -40,23 +40,6 @@ static TM_TLS bool reallocating;
 
 /* --- the file --------------------------------------------------------------------------------- */
 
-static bool write_all(int fd, const void *data, size_t bytes)
-{
-	const char *at = data;
-
-	while (bytes > 0) {
-		long n = tm_sys_write(fd, at, bytes);
-
-		if (n == -EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		bytes -= (size_t)n;
-	}
-	return true;
-}
-
 static void stop(const char *why)
 {
 	atomic_store_explicit(&trace.on, false, memory_order_relaxed);
@@ -71,7 +54,8 @@ static void flush(void)
 	if (trace.used == 0)
 		return;
 	fd = tm_proc_may_open() ? tm_sys_open(trace.path, O_WRONLY | O_APPEND | O_NOFOLLOW, 0) : -1;
-	if (fd < 0 || !write_all(fd, trace.notes, trace.used * sizeof(*trace.notes)))
+	if (fd < 0 ||
+	    tm_msg_write(fd, (const char *)trace.notes, trace.used * sizeof(*trace.notes)) != 0)
 		stop("it cannot be written");
 	if (fd >= 0)
 		tm_sys_close(fd);
@@ -99,7 +83,7 @@ static void write_modules(void)
 		fd = tm_proc_may_open()
 			     ? tm_sys_open(trace.path, O_WRONLY | O_APPEND | O_NOFOLLOW, 0)
 			     : -1;
-		if (fd < 0 || !write_all(fd, text, (size_t)n))
+		if (fd < 0 || tm_msg_write(fd, text, (size_t)n) != 0)
 			stop("it cannot be written");
 		if (fd >= 0)
 			tm_sys_close(fd);
@@ -335,7 +319,7 @@ static bool make_file(const char *pattern)
 	fd = tm_sys_open(trace.path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return false;
-	bool written = write_all(fd, &magic, sizeof(magic));
+	bool written = tm_msg_write(fd, (const char *)&magic, sizeof(magic)) == 0;
 	tm_sys_close(fd);
 	return written;
 }

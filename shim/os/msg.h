@@ -41,7 +41,10 @@ void tm_msg(enum tm_msg_level level, const char *format, ...) TM_PRINTF(2, 3);
 /* Whether descriptor 2 is still the one to speak on, as said above. */
 bool tm_msg_has_stderr(void);
 
-/* Writes a text to a descriptor, whole; 0 or -errno. For reports. */
+/*
+ * Writes a text to a descriptor, whole; 0 or -errno, and never a signal: a reader that went, a limit of the
+ * length of files are errors too. For reports.
+ */
 int tm_msg_write(int fd, const char *text, size_t len);
 
 #endif
