@@ -97,7 +97,7 @@ static uint64_t *map_window(uint64_t offset, size_t bytes)
 	tm_sys_close(fd);
 	if (tm_sys_is_error(p))
 		return NO_WINDOW;
-	(void)tm_mem_dontdump((void *)p, bytes);
+	tm_ledger_advise((void *)p, bytes);
 	if (tm_ledger_populate((void *)p, bytes))
 		return (uint64_t *)p;
 	(void)tm_mem_unmap_raw((void *)p, bytes);

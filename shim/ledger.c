@@ -132,12 +132,12 @@ static void move_chunks(int fd, const struct tm_side_chunk *chunk, unsigned coun
 
 		if (tm_sys_is_error(p))
 			return;
+		tm_ledger_advise((void *)p, bytes);
 		if (!tm_ledger_populate((void *)p, bytes)) {
 			tm_mem_unmap_raw((void *)p, bytes);
 			return;
 		}
 		__builtin_memcpy((void *)p, chunk[i].at, bytes);
-		(void)tm_mem_dontdump((void *)p, bytes);
 		if (tm_mem_remap((void *)p, bytes, bytes, chunk[i].at) == NULL)
 			return;
 		tm_ledger_adopt_chunk(i, chunk[i]);
@@ -202,6 +202,7 @@ static int begin_file(struct tm_heap *mine, int fd, struct tm_ledger_start *star
 
 	if (chunks > TM_LEDGER_CHUNKS)
 		chunks = 0;
+	tm_ledger_look(fd);
 	start->heaps = ledger.old_heaps = tm_heap_count();
 	start->chunks = chunks;
 	start->sides_at = ledger.sides_at;
@@ -215,7 +216,7 @@ static int begin_file(struct tm_heap *mine, int fd, struct tm_ledger_start *star
 		if (tm_sys_is_error(p))
 			return (int)p;
 		ledger.staging = (char *)p;
-		(void)tm_mem_dontdump(ledger.staging, ledger.old_heaps * TM_HEAP_STRIDE);
+		tm_ledger_advise(ledger.staging, ledger.old_heaps * TM_HEAP_STRIDE);
 	}
 	rc = tm_ledger_map(fd, start);
 	if (rc != 0) {

@@ -29,6 +29,8 @@
 #define STEP_BYTES TM_PAGE_BYTES
 /* Entries in larger ones, the more the more there are; room for those of one span at least. */
 #define CHUNK_FIRST_BYTES ((size_t)16 << 10)
+/* What a tmpfs with huge pages says of its blocks is more, what other file systems say is not. */
+#define HUGE_BYTES_MIN ((long)1 << 20)
 #define STEPS (TM_LEDGER_TABLES_BYTES / STEP_BYTES)
 #define RECORDS_BYTES (TM_LEDGER_GRANULES * sizeof(struct tm_ledger_granule))
 #define WINDOWS (RECORDS_BYTES / WINDOW_BYTES)
@@ -61,6 +63,7 @@ static struct {
 	size_t sides_used;                            /* [lock] bytes from sides.at */
 	struct tm_side_chunk chunk[TM_LEDGER_CHUNKS]; /* from before, now in the file, by offset */
 	uint64_t bytes, limit;                        /* [lock] populated; may be */
+	bool huge;                                    /* its file system would give huge pages */
 	const char *path;
 	enum tm_msg_level level; /* of what is said */
 	bool full;               /* [lock] no more can be had */
@@ -136,6 +139,20 @@ static bool reach(struct area *a, uintptr_t end)
 	return true;
 }
 
+void tm_ledger_look(int fd)
+{
+	struct stat st;
+
+	ledger.huge = tm_sys_fstat(fd, &st) == 0 && st.st_blksize > HUGE_BYTES_MIN;
+}
+
+void tm_ledger_advise(void *at, size_t bytes)
+{
+	(void)tm_mem_dontdump(at, bytes);
+	if (ledger.huge)
+		(void)tm_mem_nohugepage(at, bytes);
+}
+
 static int map_area(struct area *a, int fd, uint64_t offset)
 {
 	long p = tm_sys_mmap((void *)a->at, a->step, PROT_READ | PROT_WRITE,
@@ -149,7 +166,7 @@ static int map_area(struct area *a, int fd, uint64_t offset)
 		tm_mem_unmap_raw((void *)p, a->step);
 		return -EEXIST;
 	}
-	(void)tm_mem_dontdump((void *)a->at, a->step); /* stays so when it grows */
+	tm_ledger_advise((void *)a->at, a->step); /* stays so when it grows */
 	a->mapped = a->step;
 	return 0;
 }
@@ -489,9 +506,12 @@ int tm_ledger_map(int fd, const struct tm_ledger_start *start)
 	if (rc == 0) {
 		p = tm_sys_mmap(NULL, TM_LEDGER_TABLES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
 				fd, 0);
-		rc = tm_sys_is_error(p) ? (int)p : tm_mem_populate_write((void *)p, STEP_BYTES);
+		rc = tm_sys_is_error(p) ? (int)p : 0;
 		if (rc == 0) {
-			(void)tm_mem_dontdump((void *)p, TM_LEDGER_TABLES_BYTES);
+			tm_ledger_advise((void *)p, TM_LEDGER_TABLES_BYTES);
+			rc = tm_mem_populate_write((void *)p, STEP_BYTES);
+		}
+		if (rc == 0) {
 			ledger.step[0] = 1;
 			__atomic_store_n(&ledger.header, (struct tm_ledger_header *)p,
 					 __ATOMIC_RELEASE);

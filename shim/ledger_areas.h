@@ -29,6 +29,11 @@ struct tm_ledger_start {
 void tm_ledger_areas_init(void);
 uintptr_t tm_ledger_sides_begin(void);
 
+/* First of all: what file system it is on. */
+void tm_ledger_look(int fd);
+/* What the file is mapped by is no part of core dumps; it has small pages, since most of it stays empty. */
+void tm_ledger_advise(void *at, size_t bytes);
+
 /* Maps the file and has tm_ledger_header() say so. 0 or -errno. */
 int tm_ledger_map(int fd, const struct tm_ledger_start *start);
 
