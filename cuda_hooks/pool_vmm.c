@@ -7,9 +7,15 @@
 #define STOCK_ROOM 256u
 #define NO_MEMORY 2 /* as the driver says it */
 
-static size_t range_bytes(uint32_t chunks)
+/* Handles of a range. */
+static uint32_t handles_of(uint32_t chunks, uint32_t large)
 {
-	return sizeof(struct tm_range) + chunks * sizeof(uint64_t);
+	return chunks - large * (TM_POOL_VMM_LARGE - 1);
+}
+
+static size_t range_bytes(uint32_t chunks, uint32_t large)
+{
+	return sizeof(struct tm_range) + handles_of(chunks, large) * sizeof(uint64_t);
 }
 
 static uint64_t length_of(const struct tm_pool_vmm *pool, const struct tm_range *r)
@@ -29,42 +35,70 @@ static struct tm_range *range_at(struct tm_list_node *n)
 
 /* --- chunks that are mapped nowhere --------------------------------------------------------------- */
 
-static void release(struct tm_pool_vmm *pool, uint64_t handle)
+static uint64_t bytes_of(const struct tm_pool_vmm *pool, const struct tm_pool_vmm_stock *stock)
 {
-	pool->ops->release(pool->context, handle);
+	return stock == &pool->large ? pool->chunk_bytes * TM_POOL_VMM_LARGE : pool->chunk_bytes;
 }
 
-/* Room for one more; a chunk that finds none goes back to the driver. */
-static void stock_add(struct tm_pool_vmm *pool, uint64_t handle)
+static uint64_t stock_chunks(const struct tm_pool_vmm *pool)
 {
-	if (pool->stock_count == pool->stock_room) {
-		uint32_t room = pool->stock_room == 0 ? STOCK_ROOM : pool->stock_room * 2;
+	return pool->small.count + (uint64_t)pool->large.count * TM_POOL_VMM_LARGE;
+}
+
+/* A chunk that finds no room for its handle goes back to the driver. */
+static void stock_add(struct tm_pool_vmm *pool, struct tm_pool_vmm_stock *stock, uint64_t handle)
+{
+	if (stock->count == stock->room) {
+		uint32_t room = stock->room == 0 ? STOCK_ROOM : stock->room * 2;
 		uint64_t *more = tm_cuda_memory_take(room * sizeof(*more));
 		if (more == NULL) {
-			release(pool, handle);
+			pool->ops->release(pool->context, bytes_of(pool, stock), handle);
 			return;
 		}
-		if (pool->stock != NULL)
-			__builtin_memcpy(more, pool->stock, pool->stock_count * sizeof(*more));
-		tm_cuda_memory_give(pool->stock, pool->stock_room * sizeof(*more));
-		pool->stock = more;
-		pool->stock_room = room;
+		if (stock->handle != NULL)
+			__builtin_memcpy(more, stock->handle, stock->count * sizeof(*more));
+		tm_cuda_memory_give(stock->handle, stock->room * sizeof(*more));
+		stock->handle = more;
+		stock->room = room;
 	}
-	pool->stock[pool->stock_count++] = handle;
+	stock->handle[stock->count++] = handle;
+}
+
+/* One goes back to the driver. */
+static void stock_release(struct tm_pool_vmm *pool, struct tm_pool_vmm_stock *stock)
+{
+	pool->ops->release(pool->context, bytes_of(pool, stock), stock->handle[--stock->count]);
+}
+
+/* The range's handles go into stock, its record goes. */
+static void give_up(struct tm_pool_vmm *pool, struct tm_range *r)
+{
+	uint32_t i, count = handles_of(r->chunks, r->large);
+	for (i = 0; i < count; i++)
+		stock_add(pool, i < r->large ? &pool->large : &pool->small, r->handle[i]);
+	tm_cuda_memory_give(r, range_bytes(r->chunks, r->large));
+}
+
+static struct tm_list *bin_of(struct tm_pool_vmm *pool, uint64_t chunks)
+{
+	return &pool->bin[chunks % TM_POOL_VMM_BINS];
+}
+
+static void idle_remove(struct tm_pool_vmm *pool, struct tm_range *r)
+{
+	tm_list_remove(&pool->idle, &r->node);
+	tm_list_remove(bin_of(pool, r->chunks), &r->same);
+	pool->idle_chunks -= r->chunks;
 }
 
 /* An idle range is taken apart. */
 static void take_apart(struct tm_pool_vmm *pool, struct tm_range *r)
 {
 	uint64_t bytes = length_of(pool, r);
-	uint32_t i;
-	tm_list_remove(&pool->idle, &r->node);
-	pool->idle_chunks -= r->chunks;
+	idle_remove(pool, r);
 	if (pool->ops->unmap(pool->context, r->at, bytes) == 0)
 		pool->ops->unreserve(pool->context, r->at, bytes);
-	for (i = 0; i < r->chunks; i++)
-		stock_add(pool, r->handle[i]);
-	tm_cuda_memory_give(r, range_bytes(r->chunks));
+	give_up(pool, r);
 }
 
 static bool take_apart_oldest(struct tm_pool_vmm *pool, uint32_t done)
@@ -79,68 +113,105 @@ static bool take_apart_oldest(struct tm_pool_vmm *pool, uint32_t done)
 	return false;
 }
 
-/* At least `chunks` in stock; what was made stays there when the device is full. */
-static int fill_stock(struct tm_pool_vmm *pool, uint32_t chunks, uint32_t done)
+/* One more in stock. */
+static int make(struct tm_pool_vmm *pool, struct tm_pool_vmm_stock *stock)
 {
-	while (pool->stock_count < chunks && take_apart_oldest(pool, done))
+	uint32_t before = stock->count;
+	uint64_t handle;
+	int rc = pool->ops->create(pool->context, bytes_of(pool, stock), &handle);
+	if (rc != 0)
+		return rc;
+	pool->created++;
+	stock_add(pool, stock, handle);
+	return stock->count == before ? NO_MEMORY : 0;
+}
+
+static bool gets_large(const struct tm_pool_vmm *pool, uint32_t chunks)
+{
+	return pool->large_least != 0 && chunks >= pool->large_least;
+}
+
+/* How many large ones out of stock a range gets; small ones are as good for who needs few. */
+static uint32_t large_in_stock(const struct tm_pool_vmm *pool, uint32_t chunks)
+{
+	size_t small = gets_large(pool, chunks) ? 0 : pool->small.count;
+	size_t rest = chunks > small ? chunks - small : 0;
+	size_t most = tm_bits_min(chunks / TM_POOL_VMM_LARGE, pool->large.count);
+	return (uint32_t)tm_bits_min((rest + TM_POOL_VMM_LARGE - 1) / TM_POOL_VMM_LARGE, most);
+}
+
+/* What the range needs is in stock; what was made stays there when the device is full. */
+static int fill_stock(struct tm_pool_vmm *pool, uint32_t chunks, uint32_t done, uint32_t *ret_large)
+{
+	uint32_t large, rest, made = 0;
+	int rc = 0;
+	while (stock_chunks(pool) < chunks && take_apart_oldest(pool, done))
 		;
-	while (pool->stock_count < chunks) {
-		uint32_t before = pool->stock_count;
-		uint64_t handle;
-		int rc = pool->ops->create(pool->context, pool->chunk_bytes, &handle);
-		if (rc != 0)
-			return rc;
-		pool->created++;
-		stock_add(pool, handle);
-		if (pool->stock_count == before)
-			return NO_MEMORY;
+	large = large_in_stock(pool, chunks);
+	rest = chunks - large * TM_POOL_VMM_LARGE;
+	while (gets_large(pool, chunks) && rest >= pool->small.count + TM_POOL_VMM_LARGE) {
+		/* None in one piece: small ones may do. */
+		if (make(pool, &pool->large) != 0)
+			break;
+		large++;
+		rest -= TM_POOL_VMM_LARGE;
 	}
-	return 0;
+	for (; rc == 0 && pool->small.count < rest; made++) {
+		if (made % TM_POOL_VMM_LARGE == 0 && pool->large.count > large)
+			stock_release(pool, &pool->large);
+		rc = make(pool, &pool->small);
+	}
+	*ret_large = large;
+	return rc;
 }
 
 /* --- ranges --------------------------------------------------------------------------------------- */
 
 static int map_all(struct tm_pool_vmm *pool, struct tm_range *r)
 {
-	uint32_t i;
+	uint32_t i, count = handles_of(r->chunks, r->large);
+	uint64_t offset = 0;
 	int rc = 0;
-	for (i = 0; i < r->chunks; i++) {
-		rc = pool->ops->map(pool->context, r->at + i * pool->chunk_bytes, pool->chunk_bytes,
-				    r->handle[i]);
+	for (i = 0; i < count; i++) {
+		uint64_t bytes = pool->chunk_bytes * (i < r->large ? TM_POOL_VMM_LARGE : 1);
+		rc = pool->ops->map(pool->context, r->at + offset, bytes, r->handle[i]);
 		if (rc != 0)
 			break;
+		offset += bytes;
 	}
 	if (rc == 0)
 		rc = pool->ops->grant(pool->context, r->at, length_of(pool, r));
-	if (rc != 0 && i != 0)
-		pool->ops->unmap(pool->context, r->at, i * pool->chunk_bytes);
+	if (rc != 0 && offset != 0)
+		pool->ops->unmap(pool->context, r->at, offset);
 	return rc;
 }
 
 static int stitch(struct tm_pool_vmm *pool, uint32_t chunks, uint32_t done, struct tm_range **ret)
 {
 	struct tm_range *r = NULL;
-	uint32_t i;
-	int rc = fill_stock(pool, chunks, done);
+	uint32_t i, large, count;
+	int rc = fill_stock(pool, chunks, done, &large);
 	if (rc != 0)
 		return rc;
-	r = tm_cuda_memory_take(range_bytes(chunks));
+	r = tm_cuda_memory_take(range_bytes(chunks, large));
 	if (r == NULL)
 		return NO_MEMORY;
 	r->chunks = chunks;
+	r->large = large;
 	rc = pool->ops->reserve(pool->context, length_of(pool, r), &r->at);
 	if (rc != 0) {
-		tm_cuda_memory_give(r, range_bytes(chunks));
+		tm_cuda_memory_give(r, range_bytes(chunks, large));
 		return rc;
 	}
-	for (i = 0; i < chunks; i++)
-		r->handle[i] = pool->stock[--pool->stock_count];
+	count = handles_of(chunks, large);
+	for (i = 0; i < count; i++) {
+		struct tm_pool_vmm_stock *stock = i < large ? &pool->large : &pool->small;
+		r->handle[i] = stock->handle[--stock->count];
+	}
 	rc = map_all(pool, r);
 	if (rc != 0) {
 		pool->ops->unreserve(pool->context, r->at, length_of(pool, r));
-		for (i = 0; i < chunks; i++)
-			stock_add(pool, r->handle[i]);
-		tm_cuda_memory_give(r, range_bytes(chunks));
+		give_up(pool, r);
 		return rc;
 	}
 	pool->stitched++;
@@ -152,17 +223,18 @@ int tm_pool_vmm_take(struct tm_pool_vmm *pool, uint64_t bytes, uint32_t done,
 		     struct tm_range **ret_range)
 {
 	uint64_t chunks = bytes / pool->chunk_bytes + (bytes % pool->chunk_bytes != 0);
-	struct tm_range *r = NULL;
+	struct tm_range *r = NULL, *same;
 	struct tm_list_node *n;
 	if (chunks == 0 || chunks > UINT32_MAX / 16)
 		return NO_MEMORY;
 	/* The youngest of that length: its lines may still be in caches. */
-	for (n = pool->idle.last; n != NULL && r == NULL; n = n->prev)
-		if (range_at(n)->chunks == chunks && is_over(range_at(n), done))
-			r = range_at(n);
+	for (n = bin_of(pool, chunks)->last; n != NULL && r == NULL; n = n->prev) {
+		same = TM_CONTAINER_OF(n, struct tm_range, same);
+		if (same->chunks == chunks && is_over(same, done))
+			r = same;
+	}
 	if (r != NULL) {
-		tm_list_remove(&pool->idle, &r->node);
-		pool->idle_chunks -= chunks;
+		idle_remove(pool, r);
 		pool->hits++;
 	} else {
 		int rc = stitch(pool, (uint32_t)chunks, done, &r);
@@ -183,26 +255,27 @@ void tm_pool_vmm_give(struct tm_pool_vmm *pool, struct tm_range *range, uint32_t
 	range->live = false;
 	range->epoch = epoch;
 	tm_list_push_back(&pool->idle, &range->node);
+	tm_list_push_back(bin_of(pool, range->chunks), &range->same);
 	pool->idle_chunks += range->chunks;
 }
 
 uint64_t tm_pool_vmm_trim(struct tm_pool_vmm *pool, uint64_t keep_bytes, uint32_t done)
 {
-	uint64_t given = 0;
+	uint64_t before = tm_pool_vmm_idle_bytes(pool);
 	while (tm_pool_vmm_idle_bytes(pool) > keep_bytes) {
-		if (pool->stock_count == 0 && !take_apart_oldest(pool, done))
+		if (pool->large.count != 0)
+			stock_release(pool, &pool->large);
+		else if (pool->small.count != 0)
+			stock_release(pool, &pool->small);
+		else if (!take_apart_oldest(pool, done))
 			break;
-		if (pool->stock_count == 0)
-			continue;
-		release(pool, pool->stock[--pool->stock_count]);
-		given += pool->chunk_bytes;
 	}
-	return given;
+	return before - tm_pool_vmm_idle_bytes(pool);
 }
 
 uint64_t tm_pool_vmm_idle_bytes(const struct tm_pool_vmm *pool)
 {
-	return (pool->idle_chunks + pool->stock_count) * pool->chunk_bytes;
+	return (pool->idle_chunks + stock_chunks(pool)) * pool->chunk_bytes;
 }
 
 uint64_t tm_pool_vmm_live_bytes(const struct tm_pool_vmm *pool)
@@ -234,22 +307,30 @@ void tm_pool_vmm_clear(struct tm_pool_vmm *pool)
 		tm_pool_vmm_give(pool, range_at(pool->live.first), 0);
 	while (!tm_list_is_empty(&pool->idle))
 		take_apart(pool, range_at(pool->idle.first));
-	while (pool->stock_count != 0)
-		release(pool, pool->stock[--pool->stock_count]);
-	tm_cuda_memory_give(pool->stock, pool->stock_room * sizeof(uint64_t));
-	pool->stock = NULL;
-	pool->stock_room = 0;
+	tm_pool_vmm_trim(pool, 0, 0);
+	tm_cuda_memory_give(pool->small.handle, pool->small.room * sizeof(uint64_t));
+	tm_cuda_memory_give(pool->large.handle, pool->large.room * sizeof(uint64_t));
+	pool->small = pool->large = (struct tm_pool_vmm_stock){NULL, 0, 0};
 }
 
 int tm_pool_vmm_check(const struct tm_pool_vmm *pool)
 {
 	struct tm_list_node *n;
-	uint64_t idle = 0, live = 0;
+	uint64_t idle = 0, live = 0, count = 0;
+	unsigned bin;
 	for (n = pool->idle.first; n != NULL; n = n->next) {
 		if (range_at(n)->live)
 			return __LINE__;
 		idle += range_at(n)->chunks;
+		count++;
 	}
+	for (bin = 0; bin < TM_POOL_VMM_BINS; bin++)
+		for (n = pool->bin[bin].first; n != NULL; n = n->next, count--)
+			if (TM_CONTAINER_OF(n, struct tm_range, same)->chunks % TM_POOL_VMM_BINS !=
+			    bin)
+				return __LINE__;
+	if (count != 0)
+		return __LINE__;
 	for (n = pool->live.first; n != NULL; n = n->next) {
 		if (!range_at(n)->live)
 			return __LINE__;
@@ -257,5 +338,7 @@ int tm_pool_vmm_check(const struct tm_pool_vmm *pool)
 	}
 	if (idle != pool->idle_chunks || live != pool->live_chunks)
 		return __LINE__;
-	return pool->stock_count > pool->stock_room ? __LINE__ : 0;
+	return pool->small.count > pool->small.room || pool->large.count > pool->large.room
+		       ? __LINE__
+		       : 0;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pool_vmm: back end C, equal chunks of physical memory, mapped side by side into addresses made for one
- * block. A freed block keeps its mapping for the next of its length; for another length it is taken
+ * pool_vmm: back end C, chunks of physical memory of two sizes, mapped side by side into addresses made for
+ * one block. Long blocks are made of large chunks, with small ones at the end so that nothing is wasted: a
+ * quarter of the driver's calls. What is in stock is used before anything is made, whichever size it has; a
+ * large chunk that nobody can use makes room for small ones. A freed block keeps its mapping for the next of its length; for another length it is taken
  * apart: its chunks are mapped elsewhere, its addresses go back to the driver and are never mapped
  * again by us, because a network card may have learned what lay there.
  *
@@ -16,7 +18,7 @@
 /* Each returns 0 or the driver's error. */
 struct tm_pool_vmm_ops {
 	int (*create)(void *context, uint64_t bytes, uint64_t *ret_handle);
-	int (*release)(void *context, uint64_t handle);
+	int (*release)(void *context, uint64_t bytes, uint64_t handle);
 	int (*reserve)(void *context, uint64_t bytes, uint64_t *ret_at);
 	int (*unreserve)(void *context, uint64_t at, uint64_t bytes);
 	int (*map)(void *context, uint64_t at, uint64_t bytes, uint64_t handle);
@@ -26,20 +28,32 @@ struct tm_pool_vmm_ops {
 
 struct tm_range {
 	struct tm_list_node node; /* idle: oldest first; else the live ones */
+	struct tm_list_node same; /* idle ones of like length */
 	uint64_t at;
-	uint32_t chunks;
+	uint32_t chunks; /* its length, in small ones */
+	uint32_t large;  /* so many handles of large ones come first */
 	uint32_t epoch;
 	bool live;
 	uint64_t handle[];
 };
 
+#define TM_POOL_VMM_LARGE 4u /* small chunks in a large one */
+#define TM_POOL_VMM_BINS 64u
+
+/* Chunks that are mapped nowhere. */
+struct tm_pool_vmm_stock {
+	uint64_t *handle;
+	uint32_t count, room;
+};
+
 struct tm_pool_vmm {
 	const struct tm_pool_vmm_ops *ops;
-	void *context; /* for ops */
-	uint64_t chunk_bytes;
+	void *context;        /* for ops */
+	uint64_t chunk_bytes; /* small ones */
+	uint32_t large_least; /* blocks of so many small chunks get large ones; 0: none does */
 	struct tm_list idle, live;
-	uint64_t *stock; /* handles that are mapped nowhere */
-	uint32_t stock_count, stock_room;
+	struct tm_list bin[TM_POOL_VMM_BINS]; /* idle ones by their length, oldest first */
+	struct tm_pool_vmm_stock small, large;
 	uint64_t idle_chunks; /* mapped in idle ranges */
 	uint64_t live_chunks;
 	uint64_t created; /* counters */

@@ -18,6 +18,7 @@
 #define SLAB_LEAST (64 * MIB)
 #define EXACT_LEAST (256 * MIB)
 #define VMM_LEAST MIB /* smaller blocks would waste half a chunk and more */
+#define VMM_LARGE_LEAST (128 * MIB)
 #define LOOK_MS 100u
 
 /* [lock] What is known of a device. */
@@ -145,10 +146,10 @@ static int chunk_create(void *context, uint64_t bytes, uint64_t *ret_handle)
 	return 0;
 }
 
-static int chunk_release(void *context, uint64_t handle)
+static int chunk_release(void *context, uint64_t bytes, uint64_t handle)
 {
 	const struct tm_context *c = context;
-	tm_pools_changed(c->device, (int64_t)CHUNK_BYTES);
+	tm_pools_changed(c->device, (int64_t)bytes);
 	return tm_driver.cuMemRelease(handle);
 }
 
@@ -214,6 +215,7 @@ TM_COLD struct tm_pools *tm_pools_make(uint16_t context)
 	c->pools->vmm.ops = &chunk_ops;
 	c->pools->vmm.context = c;
 	c->pools->vmm.chunk_bytes = CHUNK_BYTES;
+	c->pools->vmm.large_least = (uint32_t)(VMM_LARGE_LEAST / CHUNK_BYTES);
 	if (!d->known)
 		learn(d, c->device);
 	look(d, (uint32_t)tm_clock_ms());

@@ -170,26 +170,27 @@ Test(cuda_slab, random_use_keeps_order)
 /* --- stitched blocks ------------------------------------------------------------------------------ */
 
 static struct {
-	uint64_t next, handles, most, mapped, reserved;
+	uint64_t next, handles, bytes, most, mapped, reserved;
 	int fail_map;
 } device;
 
 static int create(void *context, uint64_t bytes, uint64_t *ret)
 {
 	(void)context;
-	(void)bytes;
 	if (device.handles == device.most)
 		return 2;
 	device.handles++;
+	device.bytes += bytes;
 	*ret = ++device.next;
 	return 0;
 }
 
-static int release_one(void *context, uint64_t handle)
+static int release_one(void *context, uint64_t bytes, uint64_t handle)
 {
 	(void)context;
 	(void)handle;
 	device.handles--;
+	device.bytes -= bytes;
 	return 0;
 }
 
@@ -277,6 +278,67 @@ Test(cuda_vmm, a_failed_mapping_leaves_nothing_behind)
 	cr_assert_eq(tm_pool_vmm_check(&p), 0);
 	cr_assert_eq(tm_pool_vmm_take(&p, 8 * MIB, 0, &a), 0);
 	cr_assert_eq(p.created, 4);
+}
+
+Test(cuda_vmm, long_blocks_are_made_of_large_chunks)
+{
+	static struct tm_pool_vmm p = {
+		.ops = &ops, .chunk_bytes = 2 * MIB, .large_least = 16, .small = {NULL, 0, 0}};
+	struct tm_range *a, *b;
+	device.most = 100;
+	cr_assert_eq(tm_pool_vmm_take(&p, 37 * MIB, 0, &a), 0);
+	cr_assert_eq(a->chunks, 19);
+	cr_assert_eq(a->large, 4, "and three small ones");
+	cr_assert_eq(device.handles, 7);
+	cr_assert_eq(device.mapped, 38 * MIB);
+	tm_pool_vmm_give(&p, a, 0);
+	cr_assert_eq(tm_pool_vmm_take(&p, 18 * MIB, 0, &b), 0, "no long one, but of what there is");
+	cr_assert_eq(b->large, 2);
+	cr_assert_eq(device.handles, 7);
+	cr_assert_eq(tm_pool_vmm_idle_bytes(&p), 20 * MIB);
+	cr_assert_eq(tm_pool_vmm_take(&p, 6 * MIB, 0, &a), 0);
+	cr_assert_eq(a->large, 0);
+	cr_assert_eq(tm_pool_vmm_idle_bytes(&p), 8 * MIB, "a large one made room for small ones");
+	cr_assert_eq(device.mapped + tm_pool_vmm_idle_bytes(&p), 32 * MIB);
+	cr_assert_eq(tm_pool_vmm_check(&p), 0);
+	tm_pool_vmm_give(&p, a, 0);
+	tm_pool_vmm_give(&p, b, 0);
+	cr_assert_eq(tm_pool_vmm_take(&p, 32 * MIB, 0, &a), 0);
+	cr_assert_eq(tm_pool_vmm_check(&p), 0);
+	tm_pool_vmm_give(&p, a, 0);
+	tm_pool_vmm_clear(&p);
+	cr_assert_eq(device.handles, 0);
+	cr_assert_eq(device.mapped, 0);
+	cr_assert_eq(device.reserved, 0);
+}
+
+Test(cuda_vmm, random_lengths_lose_no_chunk)
+{
+	static struct tm_pool_vmm p = {.ops = &ops, .chunk_bytes = 2 * MIB, .large_least = 12};
+	static struct tm_range *live[40];
+	uint32_t i, epoch = 1;
+	device.most = 600;
+	for (i = 0; i < 20000; i++) {
+		uint32_t n = draw(40);
+		if (live[n] != NULL) {
+			tm_pool_vmm_give(&p, live[n], epoch);
+			live[n] = NULL;
+		} else if (tm_pool_vmm_take(&p, 1 + (uint64_t)draw(60 * (uint32_t)MIB), epoch - 1,
+					    &live[n]) != 0) {
+			live[n] = NULL;
+		}
+		if (i % 16 == 0)
+			epoch++;
+		if (i % 500 == 0)
+			tm_pool_vmm_trim(&p, draw(64) * MIB, epoch - 1);
+		device.fail_map = i % 97 == 0 ? 1 + (int)draw(9) : 0;
+		cr_assert_eq(tm_pool_vmm_check(&p), 0);
+		cr_assert_eq(device.mapped, (p.idle_chunks + p.live_chunks) * 2 * MIB);
+		cr_assert_eq(device.bytes, tm_pool_vmm_idle_bytes(&p) + tm_pool_vmm_live_bytes(&p));
+	}
+	tm_pool_vmm_clear(&p);
+	cr_assert_eq(device.bytes, 0);
+	cr_assert_eq(device.reserved, 0);
 }
 
 /* --- sites ---------------------------------------------------------------------------------------- */
