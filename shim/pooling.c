@@ -35,13 +35,11 @@ static void make_listed(const struct tm_tunables_pool *item, struct tm_str text)
 				    .part = part_of(item->tier),
 				    .fills = true};
 	int rc = tm_pool_make(&wish);
-	const char *why = rc == -EEXIST   ? "there is one of that size"
+	const char *why = rc == -EEXIST   ? "there is one of that size, or of its class of slots"
 			  : rc == -ENOSPC ? "64 are the most"
 			  : rc == -ENOMEM ? "no memory"
 			  : rc == -EFBIG  ? "the machine has less memory"
-			  : item->bytes <= TM_GRANULE_BYTES
-				  ? "blocks up to 64K come from spans of slots"
-				  : "there are not so many addresses";
+					  : "there are not so many addresses";
 
 	if (rc != 0)
 		tm_msg(TM_MSG_WARN, "TIERMALLOC_POOLS: no pool for '%.*s': %s", (int)text.len,

@@ -13,6 +13,7 @@
 #include "shim/heap/huge.h"
 #include "shim/heap/meta.h"
 #include "shim/heap/numa.h"
+#include "shim/heap/pool.h"
 #include "shim/heap/span.h"
 #include "shim/heap/tier.h"
 #include "shim/os/clock.h"
@@ -267,6 +268,9 @@ static bool is_temporary(struct tm_heap *h, uint32_t n, struct note *note)
 				  : (uint32_t)tm_bits_min(died, note->before);
 	batch.died_soon = died - batch.died_late;
 	d = tm_route_batch(&routing.route, &mine_of(h)->thread, &batch);
+	/* what a pool was made for comes from there */
+	if (batch.size <= TM_SLOT_MAX && tm_pool_of_class(tm_class_of(batch.size)) != NULL)
+		return false;
 	return d.tier == TM_TIER_TEMPORARY && tm_routing_phase() == TM_PHASE_SERVE;
 }
 
@@ -480,6 +484,16 @@ static struct tm_str read_file(const char *variable, const char *path)
 	return (struct tm_str){text, (size_t)n};
 }
 
+/* Smaller requests ask no rule about their pool. */
+static void warn_of_pool(const char *file, const struct tm_rule *rule)
+{
+	if ((rule->actions.pool != 0 || rule->actions.keep_set) &&
+	    rule->size_max <= TM_GRANULE_BYTES)
+		tm_msg(TM_MSG_WARN,
+		       "%s:%u: pool and keep have no effect up to 64K, use TIERMALLOC_POOLS", file,
+		       rule->line);
+}
+
 static void note_guard(const struct tm_rule *rule)
 {
 	if (rule->actions.guard != TM_RULE_GUARD_UNSET)
@@ -505,8 +519,10 @@ static void read_rules(const char *value)
 		return;
 	}
 	tm_rules_parse(&routing.rules, &text, tell, NULL);
-	for (uint32_t i = 0; i < atomic_load(&routing.rules.count); i++)
+	for (uint32_t i = 0; i < atomic_load(&routing.rules.count); i++) {
 		note_guard(&routing.rules.rule[i]);
+		warn_of_pool(text.file, &routing.rules.rule[i]);
+	}
 }
 
 /* What an earlier run learned, as tune wrote it: rules that give way to all others. */

@@ -28,21 +28,41 @@ static void enter(unsigned number, const struct tm_pool *pool)
 	atomic_store_explicit(&tm_pools.index[at], (uint8_t)(number + 1), memory_order_release);
 }
 
+/* Of blocks: a slot each; of a smaller size: spans. */
+struct shape {
+	uint64_t count, pages;
+	unsigned klass; /* 0: blocks */
+};
+
+static struct shape shape_of(const struct tm_pool_wish *wish)
+{
+	struct shape s = {wish->count, (wish->bytes + TM_PAGE_BYTES - 1) >> TM_PAGE_SHIFT, 0};
+
+	if (wish->bytes <= TM_GRANULE_BYTES) {
+		s.klass = tm_class_of(tm_bits_max(wish->bytes, 1));
+		s.count = (wish->count - 1) / tm_class_shape[s.klass].slots + 1;
+		s.pages = tm_class_shape[s.klass].granules * TM_GRANULE_PAGES;
+	}
+	return s;
+}
+
 static int make(const struct tm_pool_wish *wish)
 {
 	uint32_t number = atomic_load_explicit(&tm_pools.count, memory_order_relaxed);
 	struct tm_pool *pool = &tm_pools.pool[number];
-	uint64_t bytes = wish->fills ? wish->bytes * wish->count : 0;
+	struct shape shape = shape_of(wish);
+	uint64_t bytes = wish->fills ? (shape.pages << TM_PAGE_SHIFT) * shape.count : 0;
 	uint32_t *slot;
 
-	if (tm_pool_find((size_t)wish->bytes, wish->rule) != NULL)
+	if (shape.klass != 0 ? tm_pool_of_class(shape.klass) != NULL
+			     : tm_pool_find((size_t)wish->bytes, wish->rule) != NULL)
 		return -EEXIST;
 	if (number == TM_POOLS_MAX)
 		return -ENOSPC;
 	/* to make more resident than there is would be the end of this process, or of another */
 	if (bytes > tm_pools.memory - tm_pools.wished)
 		return -EFBIG;
-	slot = tm_meta_alloc((size_t)wish->count * sizeof(*slot), 16);
+	slot = tm_meta_alloc((size_t)shape.count * sizeof(*slot), 16);
 	if (slot == NULL)
 		return -ENOMEM;
 	tm_pools.wished += bytes;
@@ -50,14 +70,18 @@ static int make(const struct tm_pool_wish *wish)
 	tm_lock_register(&pool->lock);
 	pool->rule = (uint16_t)wish->rule;
 	pool->tier = (uint8_t)wish->tier;
-	pool->part = (uint8_t)wish->part;
-	pool->count = (uint32_t)wish->count;
+	pool->part = (uint8_t)(shape.klass != 0 ? TM_PART_SPAN : wish->part);
+	pool->count = (uint32_t)shape.count;
 	pool->bytes = wish->bytes;
-	pool->slot_pages = (uint32_t)((wish->bytes + TM_PAGE_BYTES - 1) >> TM_PAGE_SHIFT);
+	pool->slot_pages = (uint32_t)shape.pages;
+	pool->per_span = shape.klass != 0 ? tm_class_shape[shape.klass].slots : 0;
 	pool->fills = wish->fills;
 	pool->slot = slot;
 	atomic_store_explicit(&tm_pools.count, number + 1, memory_order_relaxed);
-	enter(number, pool);
+	if (shape.klass != 0)
+		tm_pools.of_class[shape.klass] = (uint8_t)(number + 1);
+	else
+		enter(number, pool);
 	return 0;
 }
 
@@ -66,8 +90,8 @@ int tm_pool_make(const struct tm_pool_wish *wish)
 	uint64_t bytes;
 	int rc;
 
-	if (wish->bytes <= TM_GRANULE_BYTES || wish->bytes > tm_zone.limit || wish->count == 0 ||
-	    wish->rule > UINT16_MAX ||
+	if ((wish->bytes <= TM_GRANULE_BYTES && wish->rule != 0) || wish->bytes > tm_zone.limit ||
+	    wish->count == 0 || wish->count > UINT32_MAX || wish->rule > UINT16_MAX ||
 	    __builtin_mul_overflow(wish->bytes + TM_PAGE_BYTES - 1, wish->count, &bytes) ||
 	    bytes > tm_zone.limit / 2)
 		return -EINVAL;
@@ -125,7 +149,9 @@ static bool add_chunk(struct tm_pool *pool, uint32_t slots)
 	if (pages >= TM_UNIT_PAGES)
 		taken = tm_bits_align_up(pages, TM_UNIT_PAGES);
 	at = tm_extent_take((enum tm_part)pool->part, taken,
-			    taken > pages || pages >= TM_UNIT_PAGES ? TM_UNIT_PAGES : 1);
+			    taken > pages || pages >= TM_UNIT_PAGES ? TM_UNIT_PAGES
+			    : pool->per_span != 0                   ? TM_GRANULE_PAGES
+								    : 1);
 	if (at == NULL)
 		return false;
 	*chunk = (struct tm_pool_chunk){tm_zone_page(at), slots};
@@ -164,6 +190,8 @@ static bool is_out(const struct tm_pool *pool, uint32_t page)
 {
 	const struct tm_granule *g = tm_zone_granule(tm_zone_page_addr(page));
 
+	if (pool->per_span != 0)
+		return tm_granule_owner(g) != TM_OWNER_NONE;
 	return tm_granule_owner(g) == TM_OWNER_LARGE && g->large.page == page &&
 	       tm_large_pool(g) == pool;
 }
@@ -223,6 +251,69 @@ static void *pop(struct tm_pool *pool, const struct tm_large_request *r)
 	return p;
 }
 
+/* [lock] The block is nobody's now. True: its pages go back to the part. */
+static bool put_back(struct tm_pool *pool, uint32_t page)
+{
+	uint32_t pages = pool->slot_pages;
+
+	pool->in_use--;
+	if (!pool->fills && pool->free >= pool->count) {
+		pool->owned--;
+		return true;
+	}
+	/* what the program did to the pages ends with the block */
+	if (TM_UNLIKELY(tm_zone_is_tainted(page, pages))) {
+		if (!pool->fills) {
+			pool->owned--;
+			return true;
+		}
+		if (tm_zone_cleanse(page, pages) == 0)
+			make_resident(tm_zone_page_addr(page), (size_t)pages << TM_PAGE_SHIFT);
+	}
+	push(pool, page);
+	return false;
+}
+
+static void fill_when_due(struct tm_pool *pool)
+{
+	if (TM_UNLIKELY(pool->free == 0) && pool->fills && pool->owned < pool->count &&
+	    pool->misses >= pool->next_fill)
+		fill(pool);
+}
+
+void *tm_pool_take_span(struct tm_pool *pool)
+{
+	void *p = NULL;
+
+	lock(pool);
+	fill_when_due(pool);
+	if (pool->free != 0) {
+		p = tm_zone_page_addr(pool->slot[--pool->free]);
+		note_use(pool);
+		pool->hits++;
+	} else if (pool->owned == pool->count) {
+		pool->exhausted++;
+	} else {
+		pool->misses++;
+	}
+	tm_lock_release(&pool->lock);
+	return p;
+}
+
+bool tm_pool_give_span(struct tm_pool *pool, void *base)
+{
+	uint32_t page = tm_zone_page(base);
+	bool mine = false;
+
+	lock(pool);
+	for (uint32_t c = 0; c < pool->chunks && !mine; c++)
+		mine = page - pool->chunk[c].page < pool->chunk[c].slots * pool->slot_pages;
+	if (mine)
+		(void)put_back(pool, page);
+	tm_lock_release(&pool->lock);
+	return mine;
+}
+
 void *tm_pool_take(struct tm_pool *pool, const struct tm_large_request *r,
 		   enum tm_pool_answer *ret_answer)
 {
@@ -233,9 +324,7 @@ void *tm_pool_take(struct tm_pool *pool, const struct tm_large_request *r,
 	if (!tm_tier_has_room(r->tier, r->bytes))
 		return NULL;
 	lock(pool);
-	if (TM_UNLIKELY(pool->free == 0) && pool->fills && pool->owned < pool->count &&
-	    pool->misses >= pool->next_fill)
-		fill(pool);
+	fill_when_due(pool);
 	if (TM_LIKELY(pool->free != 0))
 		p = pop(pool, r);
 	if (TM_UNLIKELY(p == NULL)) {
@@ -274,29 +363,6 @@ void tm_pool_adopt(struct tm_pool *pool, void *p)
 	pool->owned++;
 	note_use(pool);
 	tm_lock_release(&pool->lock);
-}
-
-/* [lock] The block is nobody's now. True: its pages go back to the part. */
-static bool put_back(struct tm_pool *pool, uint32_t page)
-{
-	uint32_t pages = pool->slot_pages;
-
-	pool->in_use--;
-	if (!pool->fills && pool->free >= pool->count) {
-		pool->owned--;
-		return true;
-	}
-	/* what the program did to the pages ends with the block */
-	if (TM_UNLIKELY(tm_zone_is_tainted(page, pages))) {
-		if (!pool->fills) {
-			pool->owned--;
-			return true;
-		}
-		if (tm_zone_cleanse(page, pages) == 0)
-			make_resident(tm_zone_page_addr(page), (size_t)pages << TM_PAGE_SHIFT);
-	}
-	push(pool, page);
-	return false;
 }
 
 int tm_pool_give(void *p, struct tm_granule *g)
@@ -348,18 +414,19 @@ size_t tm_pool_idle_bytes(enum tm_part part)
 bool tm_pool_stats(unsigned number, struct tm_pool_stats *ret_stats)
 {
 	const struct tm_pool *pool = &tm_pools.pool[number];
+	uint64_t each = tm_bits_max(pool->per_span, 1);
 
 	if (number >= atomic_load_explicit(&tm_pools.count, memory_order_relaxed))
 		return false;
 	*ret_stats = (struct tm_pool_stats){
 		.slot_bytes = pool->bytes,
-		.count = pool->count,
-		.owned = __atomic_load_n(&pool->owned, __ATOMIC_RELAXED),
-		.hits = __atomic_load_n(&pool->hits, __ATOMIC_RELAXED),
-		.misses = __atomic_load_n(&pool->misses, __ATOMIC_RELAXED),
-		.exhausted = __atomic_load_n(&pool->exhausted, __ATOMIC_RELAXED),
-		.high_water = __atomic_load_n(&pool->high_water, __ATOMIC_RELAXED),
-		.in_use = __atomic_load_n(&pool->in_use, __ATOMIC_RELAXED),
+		.count = pool->count * each,
+		.owned = __atomic_load_n(&pool->owned, __ATOMIC_RELAXED) * each,
+		.hits = __atomic_load_n(&pool->hits, __ATOMIC_RELAXED) * each,
+		.misses = __atomic_load_n(&pool->misses, __ATOMIC_RELAXED) * each,
+		.exhausted = __atomic_load_n(&pool->exhausted, __ATOMIC_RELAXED) * each,
+		.high_water = __atomic_load_n(&pool->high_water, __ATOMIC_RELAXED) * each,
+		.in_use = __atomic_load_n(&pool->in_use, __ATOMIC_RELAXED) * each,
 		.tier = (enum tm_tier)pool->tier,
 	};
 	return true;
@@ -418,5 +485,6 @@ void tm_pool_clear(void)
 	for (size_t i = 0; i < TM_ARRAY_LEN(tm_pools.index); i++)
 		atomic_store(&tm_pools.index[i], 0);
 	atomic_store(&tm_pools.count, 0);
+	__builtin_memset(tm_pools.of_class, 0, sizeof(tm_pools.of_class));
 	tm_pools.wished = 0;
 }

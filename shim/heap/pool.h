@@ -11,6 +11,10 @@
  *
  * A slot in use is a block of large.h in every respect; its granule names the pool.
  *
+ * Smaller sizes come from spans of slots, so a pool of one is a pool of spans: as many as hold the given
+ * number of slots of the size's class. Whoever needs a span of the class gets one of these, of the pool's
+ * tier, and wholly free ones come back. Counters are in slots.
+ *
  * Any thread may call. One lock per pool (rank POOL), held while the pool is filled; the first requests
  * of one size in many threads wait for each other once. A lock that a raw fork left behind is
  * stolen, and the free slots are found again by their granules: a slot is out exactly if its granule
@@ -24,6 +28,7 @@
 
 #include "shim/base/hash.h"
 #include "shim/heap/large.h"
+#include "shim/heap/size_class.h"
 #include "shim/os/lock.h"
 
 #define TM_POOLS_MAX 64u
@@ -42,7 +47,8 @@ struct tm_pool {
 	uint8_t part;        /* [const] enum tm_part */
 	uint32_t count;      /* [const] slots to hold; the most it keeps */
 	uint32_t slot_pages; /* [const] */
-	uint64_t bytes;      /* [const] what is asked for, exactly */
+	uint64_t bytes;      /* [const] what is asked for, exactly; up to 64 KiB: or its class */
+	uint16_t per_span;   /* [const] slots of a span of a smaller size; else 0 */
 	bool fills;          /* [const] ahead; else it keeps what was freed */
 	uint8_t chunks;      /* [lock] */
 	uint32_t owned;      /* [lock] slots there are */
@@ -61,6 +67,7 @@ struct tm_pools {
 	_Atomic uint32_t count;                          /* pools below are whole */
 	_Atomic uint8_t index[1u << TM_POOL_INDEX_BITS]; /* number + 1, by size and rule */
 	struct tm_lock lock;                             /* of making pools */
+	uint8_t of_class[TM_CLASSES];                    /* [const after boot] number + 1 */
 	uint64_t memory;                                 /* [const after boot] of the machine */
 	uint64_t wished;                                 /* [lock] of it, by pools that fill */
 	struct tm_pool pool[TM_POOLS_MAX];
@@ -77,8 +84,8 @@ struct tm_pool_wish {
 };
 
 /*
- * 0; -EINVAL: not above 64 KiB, or more than there are addresses; -EFBIG: all together more than the
- * machine has memory; -EEXIST; -ENOSPC; -ENOMEM.
+ * 0; -EINVAL: of a rule and not above 64 KiB, or more than there are addresses; -EFBIG: all together more
+ * than the machine has memory; -EEXIST; -ENOSPC; -ENOMEM. Those up to 64 KiB at boot only.
  */
 int tm_pool_make(const struct tm_pool_wish *wish);
 
@@ -103,6 +110,21 @@ TM_INLINE struct tm_pool *tm_pool_find(size_t bytes, unsigned rule)
 			return &tm_pools.pool[n - 1];
 	}
 }
+
+/* The pool of a class's spans, or NULL. */
+TM_INLINE struct tm_pool *tm_pool_of_class(unsigned klass)
+{
+	if (TM_LIKELY(atomic_load_explicit(&tm_pools.count, memory_order_relaxed) == 0) ||
+	    klass >= TM_CLASSES || tm_pools.of_class[klass] == 0)
+		return NULL;
+	return &tm_pools.pool[tm_pools.of_class[klass] - 1];
+}
+
+/* A span's memory, resident and nobody's; NULL: all are out, the ordinary path serves. */
+void *tm_pool_take_span(struct tm_pool *pool);
+
+/* Back, when it is wholly free and its granules have no owner. False: it is not of this pool. */
+bool tm_pool_give_span(struct tm_pool *pool, void *base);
 
 enum tm_pool_answer {
 	TM_POOL_HIT,

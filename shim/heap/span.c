@@ -7,6 +7,7 @@
 #include "shim/heap/arena.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/limit.h"
+#include "shim/heap/pool.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/store.h"
 #include "shim/heap/tier.h"
@@ -82,9 +83,12 @@ static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 	size_t pages = shape->granules * (TM_GRANULE_BYTES / TM_PAGE_BYTES);
 	enum tm_tier tier =
 		(enum tm_tier)atomic_load_explicit(&tm_tier_of_spans, memory_order_relaxed);
+	struct tm_pool *pool = tm_pool_of_class(klass);
 	uint8_t *side = NULL;
-	char *base;
+	char *base = NULL;
 
+	if (TM_UNLIKELY(pool != NULL) && pool->tier != TM_TIER_ALL)
+		tier = (enum tm_tier)pool->tier;
 	if (!tm_tier_admits(tier, pages << TM_PAGE_SHIFT))
 		return NULL;
 	if (tm_span_keeps_entries) {
@@ -94,7 +98,10 @@ static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 		__builtin_memset(side + shape->slots * entry_bytes(klass), 0xff,
 				 entry_bytes(klass));
 	}
-	base = tm_extent_take(TM_PART_SPAN, pages, TM_GRANULE_BYTES / TM_PAGE_BYTES);
+	if (TM_UNLIKELY(pool != NULL))
+		base = tm_pool_take_span(pool);
+	if (base == NULL)
+		base = tm_extent_take(TM_PART_SPAN, pages, TM_GRANULE_BYTES / TM_PAGE_BYTES);
 	if (base == NULL) {
 		if (side != NULL)
 			tm_account_side_give(side, side_bytes(klass));
@@ -299,6 +306,7 @@ void tm_span_release(struct tm_heap *h, struct tm_granule *head)
 	unsigned granules = head->granules;
 	uint8_t *side = head->side;
 	size_t bytes = side_bytes(head->klass);
+	struct tm_pool *pool = tm_pool_of_class(head->klass);
 	char *base = tm_span_base(head);
 
 	if (tm_account_store.gone != NULL)
@@ -315,7 +323,8 @@ void tm_span_release(struct tm_heap *h, struct tm_granule *head)
 	}
 	if (side != NULL)
 		tm_account_side_give(side, bytes);
-	tm_extent_give(TM_PART_SPAN, base, granules * (TM_GRANULE_BYTES / TM_PAGE_BYTES));
+	if (pool == NULL || !tm_pool_give_span(pool, base))
+		tm_extent_give(TM_PART_SPAN, base, granules * (TM_GRANULE_BYTES / TM_PAGE_BYTES));
 }
 
 int32_t tm_span_index(const struct tm_granule *head, const void *p)

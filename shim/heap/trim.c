@@ -4,6 +4,7 @@
 #include "shim/heap/arena.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/meta.h"
+#include "shim/heap/pool.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/span.h"
 #include "shim/os/mem.h"
@@ -179,7 +180,7 @@ static bool open_spans(struct tm_heap *h)
 	for (struct tm_granule *g = tm_granule_at(h->span_first); g != NULL;
 	     g = tm_granule_at(g->next)) {
 		if (g->mark * tm_class_bytes(g->klass) < PAGES_WORTH_BYTES ||
-		    g->mark * 2u < g->carved)
+		    g->mark * 2u < g->carved || tm_pool_of_class(g->klass) != NULL)
 			continue;
 		if (g->parked == NULL) {
 			struct tm_parked *parked = tm_meta_alloc(parked_bytes(g), sizeof(uint64_t));

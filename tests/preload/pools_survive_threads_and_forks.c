@@ -3,7 +3,7 @@
  * Slots are taken and freed by many threads, each other's too, while children are forked with and
  * without handlers. Failure: a hang, lost content, a slot given out twice.
  */
-/* env: TIERMALLOC_POOLS=100000*8@session,1M*4@temporary */
+/* env: TIERMALLOC_POOLS=100000*8@session,1M*4@temporary,2K*100@session,30000*8 */
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -17,15 +17,17 @@ static atomic_bool stop;
 
 static void visit(uint64_t *seed, int rounds)
 {
+	static const size_t sizes[] = {100000, MIB, 2000, 30000};
+
 	for (int i = 0; i < rounds; i++) {
 		uint32_t r = probe_random(seed);
-		size_t bytes = r & 1 ? 100000 : MIB;
+		size_t bytes = sizes[r & 3];
 		char *p = malloc(bytes);
 
 		probe_require(p != NULL, "malloc is NULL");
 		probe_fill(p, 64, (uintptr_t)p);
 		memcpy(p + bytes - 64, p, 64);
-		p = atomic_exchange(&shared[r / 2 % 16], p);
+		p = atomic_exchange(&shared[r / 4 % 16], p);
 		if (p == NULL)
 			continue;
 		probe_require(probe_filled(p, 64, (uintptr_t)p), "content of %p", (void *)p);

@@ -4,8 +4,9 @@
  * rule's tier is stronger than a list's. Without a ledger, whose samples have page faults of their own.
  * Failure: memory that went back, counts in the report.
  */
-/* env: TIERMALLOC_RULES='size=1M -> tier=session pool=4; size=2M -> keep=8M; size=200000 -> tier=temporary' TIERMALLOC_POOLS=200000*4@session,4K*8 TIERMALLOC_SESSION_DECAY=100ms TIERMALLOC_LEDGER=off TIERMALLOC_REPORT=exit */
-/* stderr: tiermalloc: TIERMALLOC_POOLS: no pool for '4K\*8': blocks up to 64K come from spans of slots */
+/* env: TIERMALLOC_RULES='size=1M -> tier=session pool=4; size=2M -> keep=8M; size=200000 -> tier=temporary; size<=4K -> pool=3' TIERMALLOC_POOLS=200000*4@session,200000*8 TIERMALLOC_SESSION_DECAY=100ms TIERMALLOC_LEDGER=off TIERMALLOC_REPORT=exit */
+/* stderr: tiermalloc: TIERMALLOC_RULES:4: pool and keep have no effect up to 64K, use TIERMALLOC_POOLS */
+/* stderr: tiermalloc: TIERMALLOC_POOLS: no pool for '200000\*8': there is one of that size, or of its class of slots */
 /* stderr: .* *session +1\.0 MiB +4 +4 +0 +1 +4 */
 /* stderr: .* *any tier +2\.0 MiB +4 +4 +5 +0 +5 */
 /* stderr: .* *session +195 KiB +4 +0 +1 +0 +0 */

@@ -208,7 +208,7 @@ Test(pool, alignments_beyond_a_slots_are_misses)
 
 Test(pool, impossible_wishes_are_refused)
 {
-	struct tm_pool_wish wish = {.bytes = 65536, .count = 4, .part = TM_PART_LARGE};
+	struct tm_pool_wish wish = {.bytes = 65536, .count = 4, .part = TM_PART_LARGE, .rule = 1};
 
 	fresh();
 	cr_assert_eq(tm_pool_make(&wish), -EINVAL);
@@ -408,4 +408,84 @@ Test(pool, lock_of_a_vanished_thread_is_stolen_and_slots_found_again)
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", (unsigned)status);
 	check();
+}
+
+/* --- spans of slots --------------------------------------------------------------------------- */
+
+#define SPAN_UNITS 3u
+
+static struct tm_pool *make_small(size_t bytes, size_t count)
+{
+	cr_assert_eq(tm_pool_make(&(struct tm_pool_wish){.bytes = bytes,
+							 .count = count,
+							 .tier = TM_TIER_SESSION,
+							 .part = TM_PART_LARGE,
+							 .fills = true}),
+		     0);
+	return tm_pool_of_class(tm_class_of(bytes));
+}
+
+Test(pool, a_small_size_has_whole_spans)
+{
+	struct tm_pool_stats stats;
+	struct tm_pool *pool;
+	void *p[SPAN_UNITS];
+
+	fresh();
+	/* 64 slots of 1 KiB fill a granule */
+	pool = make_small(1024, 129);
+	cr_assert_eq(pool->count, 3);
+	cr_assert_null(tm_pool_find(1024, 0));
+	cr_assert_null(tm_pool_of_class(tm_class_of(2000)));
+	for (unsigned i = 0; i < 3; i++) {
+		p[i] = tm_pool_take_span(pool);
+		cr_assert_not_null(p[i]);
+		cr_assert_eq((uintptr_t)p[i] % TM_GRANULE_BYTES, 0);
+		/* as a heap does */
+		tm_zone_granule(p[i])->owner = 8192;
+	}
+	cr_assert_null(tm_pool_take_span(pool));
+	check();
+	cr_assert(tm_pool_stats(0, &stats));
+	cr_assert_eq(stats.count, 192);
+	cr_assert_eq(stats.in_use, 192);
+	cr_assert_eq(stats.exhausted, 64);
+	for (unsigned i = 0; i < 3; i++) {
+		tm_zone_granule(p[i])->owner = TM_OWNER_NONE;
+		cr_assert(tm_pool_give_span(pool, p[i]));
+	}
+	check();
+	cr_assert_eq(tm_pool_take_span(pool), p[2]);
+	tm_zone_granule(p[2])->owner = 8192;
+	check();
+}
+
+Test(pool, spans_of_others_are_not_taken_in)
+{
+	struct tm_pool *pool;
+	void *own, *other;
+
+	fresh();
+	pool = make_small(40000, 8);
+	own = tm_pool_take_span(pool);
+	cr_assert_not_null(own);
+	other = tm_extent_take(TM_PART_SPAN, pool->slot_pages, TM_GRANULE_PAGES);
+	cr_assert(!tm_pool_give_span(pool, other));
+	tm_extent_give(TM_PART_SPAN, other, pool->slot_pages);
+	cr_assert(tm_pool_give_span(pool, own));
+	check();
+}
+
+Test(pool, one_class_has_one_pool)
+{
+	struct tm_pool_wish wish = {.bytes = 995, .count = 1, .part = TM_PART_LARGE, .fills = true};
+
+	fresh();
+	make_small(1000, 1);
+	cr_assert_eq(tm_pool_make(&wish), -EEXIST);
+	wish.bytes = 1;
+	cr_assert_eq(tm_pool_make(&wish), 0);
+	wish.bytes = 2000;
+	wish.rule = 1;
+	cr_assert_eq(tm_pool_make(&wish), -EINVAL);
 }
