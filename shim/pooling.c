@@ -87,6 +87,15 @@ void tm_pooling_init(void)
 
 /* --- rules ------------------------------------------------------------------------------------ */
 
+void tm_pooling_check(const char *file, const struct tm_rule *rule)
+{
+	if ((rule->actions.pool != 0 || rule->actions.keep_set) &&
+	    rule->size_max <= TM_GRANULE_BYTES)
+		tm_msg(TM_MSG_WARN,
+		       "%s:%u: pool and keep have no effect up to 64K, use TIERMALLOC_POOLS", file,
+		       rule->line);
+}
+
 static unsigned pools_of(unsigned rule)
 {
 	uint32_t count = atomic_load_explicit(&tm_pools.count, memory_order_relaxed);

@@ -13,6 +13,9 @@
 /* At boot, after the rules were read. */
 void tm_pooling_init(void);
 
+/* Says so where a rule asks for a pool that no request reaches: smaller ones ask no rule. */
+void tm_pooling_check(const char *file, const struct tm_rule *rule);
+
 /* The caller holds a heap. May change the tier: a listed pool that names one is the user's word. */
 struct tm_pool *tm_pooling_choose(size_t size, struct tm_route_decision *decision);
 

@@ -23,6 +23,7 @@
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 #include "shim/places.h"
+#include "shim/pooling.h"
 #include "shim/source_drop.h"
 
 /* Rules that tiermalloc_set_tier may add to those of the environment. */
@@ -484,16 +485,6 @@ static struct tm_str read_file(const char *variable, const char *path)
 	return (struct tm_str){text, (size_t)n};
 }
 
-/* Smaller requests ask no rule about their pool. */
-static void warn_of_pool(const char *file, const struct tm_rule *rule)
-{
-	if ((rule->actions.pool != 0 || rule->actions.keep_set) &&
-	    rule->size_max <= TM_GRANULE_BYTES)
-		tm_msg(TM_MSG_WARN,
-		       "%s:%u: pool and keep have no effect up to 64K, use TIERMALLOC_POOLS", file,
-		       rule->line);
-}
-
 static void note_guard(const struct tm_rule *rule)
 {
 	if (rule->actions.guard != TM_RULE_GUARD_UNSET)
@@ -521,7 +512,7 @@ static void read_rules(const char *value)
 	tm_rules_parse(&routing.rules, &text, tell, NULL);
 	for (uint32_t i = 0; i < atomic_load(&routing.rules.count); i++) {
 		note_guard(&routing.rules.rule[i]);
-		warn_of_pool(text.file, &routing.rules.rule[i]);
+		tm_pooling_check(text.file, &routing.rules.rule[i]);
 	}
 }
 
