@@ -8,6 +8,7 @@
 #include "shim/boot.h"
 #include "shim/dl.h"
 #include "shim/elf.h"
+#include "shim/os/maps.h"
 #include "shim/os/msg.h"
 
 struct tm_driver tm_driver;
@@ -177,6 +178,21 @@ void *tm_driver_substitute(const char *name, void *found)
 		return (void *)hook_of(i);
 	}
 	return found;
+}
+
+/* The loader's list is that of the main namespace. */
+static void see_driver(uintptr_t start, void *count)
+{
+	struct tm_elf_object object;
+	if (!tm_elf_containing(start, &object))
+		++*(uint64_t *)count;
+}
+
+uint64_t tm_driver_hidden(void)
+{
+	uint64_t count = 0;
+	(void)tm_maps_code("libcuda.so", see_driver, &count);
+	return count;
 }
 
 void tm_driver_counts(struct tm_driver_counts *ret)

@@ -59,4 +59,7 @@ struct tm_driver_counts {
 };
 void tm_driver_counts(struct tm_driver_counts *ret);
 
+/* Drivers that are mapped in namespaces of their own (dlmopen), where no preload reaches. */
+uint64_t tm_driver_hidden(void);
+
 #endif

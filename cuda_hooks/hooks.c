@@ -70,7 +70,7 @@ static TM_COLD bool may_serve(void)
 }
 
 /* Whether the handlers serve this call. */
-TM_INLINE bool enter(void *caller)
+TM_INLINE bool enter(void *caller, void *frame)
 {
 	struct tm_hooks_thread *t = &tm_hooks_thread;
 	if (TM_UNLIKELY(t->inside != 0))
@@ -79,8 +79,10 @@ TM_INLINE bool enter(void *caller)
 			tm_fork_generation() + 1) &&
 	    !may_serve())
 		return false;
-	if (t->tagged == 0)
+	if (t->tagged == 0) {
 		t->site = (uintptr_t)caller;
+		t->frame = (uintptr_t)frame;
+	}
 	return true;
 }
 
@@ -115,7 +117,7 @@ static bool is_ready(void)
 		tm_cu_result rc;                                                                   \
 		if (!is_ready() || tm_driver.symbol == NULL)                                       \
 			return TM_CU_NOT_INITIALIZED;                                              \
-		if (!enter(__builtin_return_address(0)))                                           \
+		if (!enter(__builtin_return_address(0), __builtin_dwarf_cfa()))                    \
 			return tm_driver.symbol arguments;                                         \
 		tm_hooks_thread.inside += NESTS_##kind;                                            \
 		rc = tm_on_##symbol arguments;                                                     \

@@ -28,6 +28,7 @@
 struct tm_hooks_thread {
 	uintptr_t
 		site; /* return address of the program's call, of the runtime's function if it came so */
+	uintptr_t frame; /* the stack pointer behind that return; of a call that is not tagged */
 	uint32_t tagged; /* inside a runtime function: site is its caller's */
 	uint32_t inside; /* inside a hook: what the driver calls itself is passed on */
 };

@@ -2,6 +2,7 @@
 /*
  * life: calls about the driver itself, its contexts, captures and lookups, and questions about memory.
  */
+#include "cuda_hooks/caller.h"
 #include "cuda_hooks/context.h"
 #include "cuda_hooks/device_mem.h"
 #include "cuda_hooks/driver.h"
@@ -18,12 +19,20 @@ tm_cu_result tm_on_cuInit(unsigned int flags)
 
 /* --- lookups: the real answer first; replaced where it is one of ours ------------------------------- */
 
+static void *looked_up(const char *symbol, void *found)
+{
+	tm_hooks_lock();
+	tm_caller_asked(tm_hooks_thread.site);
+	tm_hooks_unlock();
+	return tm_driver_substitute(symbol, found);
+}
+
 tm_cu_result tm_on_cuGetProcAddress(const char *symbol, void **pfn, int version,
 				    unsigned long flags)
 {
 	tm_cu_result rc = tm_driver.cuGetProcAddress(symbol, pfn, version, flags);
 	if (rc == TM_CU_SUCCESS && symbol != NULL && pfn != NULL && *pfn != NULL)
-		*pfn = tm_driver_substitute(symbol, *pfn);
+		*pfn = looked_up(symbol, *pfn);
 	return rc;
 }
 
@@ -32,7 +41,7 @@ tm_cu_result tm_on_cuGetProcAddress_v2(const char *symbol, void **pfn, int versi
 {
 	tm_cu_result rc = tm_driver.cuGetProcAddress_v2(symbol, pfn, version, flags, status);
 	if (rc == TM_CU_SUCCESS && symbol != NULL && pfn != NULL && *pfn != NULL)
-		*pfn = tm_driver_substitute(symbol, *pfn);
+		*pfn = looked_up(symbol, *pfn);
 	return rc;
 }
 

@@ -2,6 +2,8 @@
 # Without the hooks nothing is linked in their place: shim/module.h asks for them by a weak reference.
 if HAVE_CUDA
 libtiermalloc_so_SOURCES += \
+	%reldir%/caller.c \
+	%reldir%/caller.h \
 	%reldir%/capture.c \
 	%reldir%/capture.h \
 	%reldir%/context.c \

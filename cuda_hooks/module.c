@@ -5,6 +5,7 @@
  */
 #include "shim/module.h"
 
+#include "cuda_hooks/caller.h"
 #include "cuda_hooks/driver.h"
 #include "cuda_hooks/hooks.h"
 #include "cuda_hooks/note.h"
@@ -90,6 +91,7 @@ static uint64_t sample(void)
 static void report(struct tm_fmt_out *out)
 {
 	struct tm_driver_counts counts;
+	uint64_t hidden = tm_driver_hidden();
 	unsigned device;
 	tm_driver_counts(&counts);
 	if (tm_track_devices() != 0) {
@@ -101,6 +103,9 @@ static void report(struct tm_fmt_out *out)
 	if (counts.other_driver != 0)
 		tm_fmt_add(out, "  %-18s%12zu  %s\n", "CUDA bypassed", (size_t)counts.other_driver,
 			   "lookups in a second driver: not seen");
+	if (hidden != 0)
+		tm_fmt_add(out, "  %-18s%12zu  %s\n", "CUDA hidden", (size_t)hidden,
+			   "drivers in other namespaces (dlmopen): not seen");
 	if (tm_track_lost() != 0)
 		tm_fmt_add(out, "  %-18s%12zu  %s\n", "CUDA blocks lost", (size_t)tm_track_lost(),
 			   "no memory for their records");
@@ -109,6 +114,9 @@ static void report(struct tm_fmt_out *out)
 static void unloaded(void)
 {
 	tm_runtime_unloaded();
+	tm_hooks_lock();
+	tm_caller_unloaded();
+	tm_hooks_unlock();
 	tm_driver_unloaded();
 }
 

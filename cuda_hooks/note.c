@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cuda_hooks/note.h"
 
+#include "cuda_hooks/caller.h"
 #include "cuda_hooks/context.h"
 #include "cuda_hooks/hooks.h"
 #include "shim/ledger.h"
@@ -50,11 +51,12 @@ static TM_COLD void move_rows(void)
 		note_module(area[i].site);
 }
 
-static TM_NOINLINE uint32_t find_row(struct guess *g, uint64_t place, uint16_t context)
+static TM_NOINLINE uint32_t find_row(struct guess *g, uint64_t site, uint64_t place,
+				     uint16_t context)
 {
 	const struct tm_context *c = tm_context_at(context);
 	struct tm_track_where where = {
-		.site = tm_hooks_thread.site,
+		.site = site,
 		.context = (uintptr_t)c->handle,
 		.device = (uint16_t)(c->device < 0 ? 0 : c->device),
 		.kind = (uint16_t)(place >> 8 & 0xff),
@@ -62,24 +64,28 @@ static TM_NOINLINE uint32_t find_row(struct guess *g, uint64_t place, uint16_t c
 	};
 	uint32_t row = tm_track_row_of(&where);
 	if (row != 0 && ledger_seen != NULL)
-		note_module(where.site);
+		note_module(site);
 	/* Row 0 is asked for each time: every block without a row of its own is counted as such. */
 	if (row != 0)
-		*g = (struct guess){where.site, place, row};
+		*g = (struct guess){site, place, row};
 	return row;
 }
 
 uint32_t tm_note_row(uint16_t context, enum tm_ledger_gpu_kind kind, enum tm_tier tier)
 {
-	uint64_t site = tm_hooks_thread.site;
+	const struct tm_hooks_thread *t = &tm_hooks_thread;
+	uint64_t site = t->site;
 	/* A context's number is used again, in another life. */
 	uint64_t place = tm_context_at(context)->place | UINT32_C(1) << 31 | (uint32_t)kind << 8 |
 			 (uint32_t)tier;
-	struct guess *g = &guesses[(site ^ site >> 6 ^ kind) % GUESSES];
+	struct guess *g;
+	if (TM_UNLIKELY(tm_caller_runtimes != 0) && t->tagged == 0)
+		site = tm_caller_find(site, t->frame);
+	g = &guesses[(site ^ site >> 6 ^ kind) % GUESSES];
 	if (TM_UNLIKELY(tm_ledger_header() != ledger_seen))
 		move_rows();
 	return TM_LIKELY(g->site == site && g->place == place) ? g->row
-							       : find_row(g, place, context);
+							       : find_row(g, site, place, context);
 }
 
 void tm_note_fork_child(void)

@@ -208,6 +208,30 @@ int tm_maps_object(uintptr_t address, struct tm_maps_range *ret_range, char *pat
 	return 0;
 }
 
+int tm_maps_code(const char *name, void (*see)(uintptr_t start, void *arg), void *arg)
+{
+	struct tm_maps_range range;
+	struct tm_str line, file;
+	struct lines l;
+	size_t i;
+	int err = open_lines(&l, "/proc/self/maps");
+	if (err != 0)
+		return err;
+	while (next_line(&l, &line)) {
+		file = path_of(line);
+		for (i = file.len; i > 0 && file.at[i - 1] != '/'; i--)
+			continue;
+		file = (struct tm_str){file.at + i, file.len - i};
+		for (i = 0; i < line.len && line.at[i] != ' '; i++)
+			continue;
+		if (tm_str_starts(file, name) && is_range(line, &range) && line.len - i > 3 &&
+		    line.at[i + 3] == 'x')
+			see(range.start, arg);
+	}
+	close_lines(&l);
+	return 0;
+}
+
 /* "start-end rw-p offset device inode path" */
 static bool read_line(struct tm_str line, struct tm_maps_line *ret)
 {

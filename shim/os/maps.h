@@ -26,6 +26,9 @@ int tm_maps_find(uintptr_t address, struct tm_maps_range *ret_range);
  */
 int tm_maps_object(uintptr_t address, struct tm_maps_range *ret_range, char *path, size_t size);
 
+/* Each mapping with code of a file whose name, without its folder, begins so. 0 or -errno. */
+int tm_maps_code(const char *name, void (*see)(uintptr_t start, void *arg), void *arg);
+
 struct tm_maps_line {
 	uintptr_t start, end;
 	bool readable, writable, shared;

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+#include "cuda_hooks/caller.h"
+
+#include "shim/base/hash.h"
+#include "shim/elf.h"
+#include "shim/thread.h"
+#include "shim/unwind.h"
+#include "shim/unwind_cfi.h"
+
+#define OBJECTS 32u
+#define ASKS_LEAST 32u /* a program that asks for what it needs asks for fewer */
+#define FRAMES 16u
+#define KNOWN_BITS 8u
+
+uint32_t tm_caller_runtimes;
+
+/* [lock] Who asked. */
+static struct object {
+	uintptr_t begin, end; /* 0: unused */
+	uint32_t asks;
+	bool program;
+} objects[OBJECTS];
+
+/*
+ * [lock] What was found holds as long as the stack says the same: the word that held the return address. On
+ * processors that return by a register nothing is kept.
+ */
+static struct known {
+	uintptr_t site, frame; /* 0: unused */
+	uintptr_t slot, found;
+} known[1u << KNOWN_BITS];
+
+static struct tm_unwind_room room; /* [lock] */
+static uintptr_t libc_begin;       /* [lock] 0: not looked for */
+
+static bool is_program(const struct tm_unwind_object *object)
+{
+	struct tm_elf_object program;
+	return tm_elf_program(&program) &&
+	       (uintptr_t)program.dynamic - object->begin < object->end - object->begin;
+}
+
+static unsigned object_of(uintptr_t address)
+{
+	unsigned i;
+	for (i = 0; i < OBJECTS && objects[i].begin != 0; i++)
+		if (address - objects[i].begin < objects[i].end - objects[i].begin)
+			break;
+	return i;
+}
+
+void tm_caller_asked(uintptr_t caller)
+{
+	unsigned i = object_of(caller);
+	struct tm_unwind_object object;
+	if (i == OBJECTS)
+		return;
+	if (objects[i].begin == 0) {
+		if (!tm_unwind_object(caller, &object) || object.begin == 0)
+			return;
+		objects[i] = (struct object){object.begin, object.end, 0, is_program(&object)};
+	}
+	if (objects[i].asks < ASKS_LEAST && ++objects[i].asks == ASKS_LEAST && !objects[i].program)
+		tm_caller_runtimes++;
+}
+
+static uintptr_t begin_of_libc(void)
+{
+	struct tm_unwind_object object;
+	struct tm_elf_object libc;
+	if (libc_begin == 0 && tm_elf_libc(&libc) &&
+	    tm_unwind_object((uintptr_t)libc.dynamic, &object))
+		libc_begin = object.begin;
+	return libc_begin;
+}
+
+/* Threads begin in libc: who finds nobody but it has left the program's code. */
+static bool is_libc(uintptr_t address)
+{
+	struct tm_unwind_object object;
+	return tm_unwind_object(address, &object) && object.begin == begin_of_libc();
+}
+
+/* The walk up to so many frames; where it stopped, the registers say. */
+static unsigned walk_to(unsigned limit, struct known *k, struct tm_unwind_regs *regs,
+			uint64_t *frames)
+{
+	uintptr_t word = tm_heap_word;
+	struct tm_unwind_walk walk = {.room = &room, .return_address = k->site, .frame = k->frame};
+	if (!tm_heap_word_is_none(word))
+		walk.stack_top = tm_heap_of_word(word)->stack_top;
+	tm_unwind_here(regs);
+	tm_unwind_walk(&walk, regs, frames, limit);
+	return walk.count;
+}
+
+static TM_NOINLINE uintptr_t look(struct known *k, unsigned object)
+{
+	uint64_t frames[FRAMES];
+	struct tm_unwind_regs regs;
+	unsigned i, count = walk_to(FRAMES, k, &regs, frames);
+	for (i = 1; i < count && object_of(frames[i]) == object; i++)
+		continue;
+	if (i >= count || is_libc(frames[i]))
+		return k->site;
+	k->found = frames[i];
+	/* Short of it, the stack pointer stands behind the word that led there. */
+#if defined(__x86_64__)
+	if (walk_to(i, k, &regs, frames) == i && regs.pc == k->found)
+		k->slot = regs.r[7] - sizeof(uintptr_t);
+#endif
+	return k->found;
+}
+
+/* The page of the frame is there; another one may have gone with a stack. */
+static bool holds(const struct known *k)
+{
+	if (k->slot == 0 || ((k->slot ^ k->frame) >= TM_PAGE_BYTES &&
+			     !tm_unwind_readable(k->slot, sizeof(uintptr_t))))
+		return false;
+	return *(const uintptr_t *)k->slot == k->found;
+}
+
+uintptr_t tm_caller_find(uintptr_t site, uintptr_t frame)
+{
+	struct known *k = &known[tm_hash_slot(site ^ frame << 20, KNOWN_BITS)];
+	unsigned object;
+	if (k->site == site && k->frame == frame && holds(k))
+		return k->found;
+	object = object_of(site);
+	if (object == OBJECTS || objects[object].begin == 0 || objects[object].asks < ASKS_LEAST ||
+	    objects[object].program)
+		return site;
+	*k = (struct known){site, frame, 0, 0};
+	return look(k, object);
+}
+
+void tm_caller_unloaded(void)
+{
+	struct tm_unwind_object object;
+	unsigned i = 0, last;
+	__builtin_memset(known, 0, sizeof(known));
+	tm_caller_runtimes = 0;
+	while (i < OBJECTS && objects[i].begin != 0) {
+		if (tm_unwind_object(objects[i].begin, &object) &&
+		    object.begin == objects[i].begin && object.end == objects[i].end) {
+			tm_caller_runtimes += objects[i].asks == ASKS_LEAST && !objects[i].program;
+			i++;
+			continue;
+		}
+		for (last = i; last + 1 < OBJECTS && objects[last + 1].begin != 0; last++)
+			continue;
+		objects[i] = objects[last];
+		objects[last].begin = 0;
+	}
+}
