@@ -2,7 +2,9 @@
 #include "shim/ledger_areas.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
 #include <time.h>
 
 #include "shim/base/bits.h"
@@ -29,7 +31,7 @@
 #define STEP_BYTES TM_PAGE_BYTES
 /* Entries in larger ones, the more the more there are; room for those of one span at least. */
 #define CHUNK_FIRST_BYTES ((size_t)16 << 10)
-/* What a tmpfs with huge pages says of its blocks is more, what other file systems say is not. */
+/* What a tmpfs with huge pages says of its blocks is more. */
 #define HUGE_BYTES_MIN ((long)1 << 20)
 #define STEPS (TM_LEDGER_TABLES_BYTES / STEP_BYTES)
 #define RECORDS_BYTES (TM_LEDGER_GRANULES * sizeof(struct tm_ledger_granule))
@@ -63,7 +65,7 @@ static struct {
 	size_t sides_used;                            /* [lock] bytes from sides.at */
 	struct tm_side_chunk chunk[TM_LEDGER_CHUNKS]; /* from before, now in the file, by offset */
 	uint64_t bytes, limit;                        /* [lock] populated; may be */
-	bool huge;                                    /* its file system would give huge pages */
+	int advice; /* against more pages than are asked for; 0: none */
 	const char *path;
 	enum tm_msg_level level; /* of what is said */
 	bool full;               /* [lock] no more can be had */
@@ -141,16 +143,23 @@ static bool reach(struct area *a, uintptr_t end)
 
 void tm_ledger_look(int fd)
 {
+	struct statfs fs;
 	struct stat st;
 
-	ledger.huge = tm_sys_fstat(fd, &st) == 0 && st.st_blksize > HUGE_BYTES_MIN;
+	ledger.advice = 0;
+	if (tm_syscall6(SYS_fstatfs, fd, (long)(uintptr_t)&fs, 0, 0, 0, 0) != 0)
+		return;
+	if (fs.f_type != TMPFS_MAGIC)
+		ledger.advice = MADV_RANDOM;
+	else if (tm_sys_fstat(fd, &st) == 0 && st.st_blksize > HUGE_BYTES_MIN)
+		ledger.advice = MADV_NOHUGEPAGE;
 }
 
 void tm_ledger_advise(void *at, size_t bytes)
 {
 	(void)tm_mem_dontdump(at, bytes);
-	if (ledger.huge)
-		(void)tm_mem_nohugepage(at, bytes);
+	if (ledger.advice != 0)
+		(void)tm_sys_madvise(at, bytes, ledger.advice);
 }
 
 static int map_area(struct area *a, int fd, uint64_t offset)

@@ -31,7 +31,10 @@ uintptr_t tm_ledger_sides_begin(void);
 
 /* First of all: what file system it is on. */
 void tm_ledger_look(int fd);
-/* What the file is mapped by is no part of core dumps; it has small pages, since most of it stays empty. */
+/*
+ * What the file is mapped by is no part of core dumps, and each page is had by itself, since most stay
+ * empty: no huge ones of a tmpfs, and not the 64 KiB that a disk's file system reads ahead and then writes.
+ */
 void tm_ledger_advise(void *at, size_t bytes);
 
 /* Maps the file and has tm_ledger_header() say so. 0 or -errno. */
