@@ -71,4 +71,4 @@ EXTRA_DIST += tests/README.md tests/HAZARDS.md tests/run tests/compile tests/ben
 	$(wildcard $(addprefix $(srcdir)/tests/,$(addsuffix /*.[ch],$(tm_suites)) \
 		$(addsuffix /*.cpp,$(tm_suites)) $(addsuffix /*.sh,$(tm_suites) builds lint bench-smoke engines) \
 		$(addsuffix /*.py,$(tm_suites) builds lint bench-smoke engines) $(addsuffix /*.txt,$(tm_suites) lint) \
-		unit/*.[ch] unit/plain/*.c unit/plain/criterion/*.h))
+		tools/*.java unit/*.[ch] unit/plain/*.c unit/plain/criterion/*.h))
