@@ -21,6 +21,19 @@ tm_cu_context tm_context_current(void)
 	return handle;
 }
 
+tm_cu_result tm_context_refusal(tm_cu_context current)
+{
+	tm_cu_result rc;
+	if (current != NULL || tm_driver.cuCtxGetCurrent == NULL)
+		return TM_CU_SUCCESS;
+	rc = tm_driver.cuCtxGetCurrent(&current);
+	if (rc != TM_CU_SUCCESS)
+		return rc;
+	/* It frees nothing, and says what it says of the context. */
+	return tm_driver.cuMemFree_v2(0) == TM_CU_INVALID_CONTEXT ? TM_CU_INVALID_CONTEXT
+								  : TM_CU_SUCCESS;
+}
+
 static uint16_t add(tm_cu_context handle, unsigned i)
 {
 	tm_hooks_initialised();

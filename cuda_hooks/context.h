@@ -63,6 +63,12 @@ uint16_t tm_context_known(tm_cu_context handle); /* [lock] 0: never seen */
 /* The calling thread's context, or NULL. No lock needed. */
 tm_cu_context tm_context_current(void);
 
+/*
+ * What the driver says to a thread, whatever it is asked: that it has ended, that no context is current. An
+ * answer of our own, for memory that the driver knows nothing of, comes after that. current as above.
+ */
+tm_cu_result tm_context_refusal(tm_cu_context current);
+
 /* [lock] A context that was seen and is gone: its record is cleared (its events went with it). */
 void tm_context_forget(uint16_t index);
 

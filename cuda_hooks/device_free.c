@@ -236,12 +236,8 @@ static tm_cu_result refusal(const struct release *f, tm_cu_context current)
 {
 	tm_cu_capture_status status = 0;
 	tm_cu_result rc = TM_CU_SUCCESS;
-	if (f->how == FREE_NOW && current != NULL)
-		return TM_CU_SUCCESS;
 	if (f->how == FREE_NOW)
-		/* It frees nothing, and says what it says of the context. */
-		return tm_driver.cuMemFree_v2(0) == TM_CU_INVALID_CONTEXT ? TM_CU_INVALID_CONTEXT
-									  : TM_CU_SUCCESS;
+		return tm_context_refusal(current);
 	if (f->how == FREE_ASYNC_PTDS && tm_driver.cuStreamIsCapturing_ptsz != NULL)
 		rc = tm_driver.cuStreamIsCapturing_ptsz(f->stream, &status);
 	else if (tm_driver.cuStreamIsCapturing != NULL)
@@ -262,8 +258,12 @@ static tm_cu_result free_block(const struct release *f)
 	/* What another process lent is closed, not freed; that is another call. */
 	if (found == NULL || found->kind == TM_LEDGER_GPU_IPC) {
 		bool wrong = found == NULL && f->ptr != 0 && is_ours_and_idle(f->ptr);
+		tm_cu_result rc;
 		tm_hooks_unlock();
-		return wrong ? TM_CU_INVALID_VALUE : real_free(f);
+		if (!wrong)
+			return real_free(f);
+		rc = refusal(f, current);
+		return rc != TM_CU_SUCCESS ? rc : TM_CU_INVALID_VALUE;
 	}
 	if (found->owner != 0 && found->kind == TM_LEDGER_GPU_DEVICE) {
 		tm_cu_result rc = refusal(f, current);
@@ -385,6 +385,8 @@ tm_cu_result tm_on_cuIpcGetMemHandle(tm_cu_ipc *handle, tm_cu_ptr ptr)
 		stitched = b != NULL && tm_device_range(b) != NULL;
 		tm_hooks_unlock();
 	}
+	if ((part || stitched) && tm_context_refusal(tm_context_current()) != TM_CU_SUCCESS)
+		part = stitched = false;
 	if ((part || stitched) && atomic_exchange(&refused, 1) == 0)
 		tm_msg(TM_MSG_WARN,
 		       "a block of a CUDA pool cannot be shared by cuIpcGetMemHandle, use "

@@ -214,13 +214,17 @@ tm_cu_result tm_on_cuMemFreeHost(void *ptr)
 {
 	tm_cu_context handle = tm_context_current();
 	struct tm_track_block b;
+	tm_cu_result rc;
 	uint32_t life = 0;
 	bool kept, wrong;
 	tm_hooks_lock();
 	if (!tm_track_remove(TM_TRACK_ADDRESS, (uintptr_t)ptr, &b)) {
 		wrong = ptr != NULL && tm_hooks_pools() && is_idle(ptr);
 		tm_hooks_unlock();
-		return wrong ? TM_CU_INVALID_VALUE : tm_driver.cuMemFreeHost(ptr);
+		if (!wrong)
+			return tm_driver.cuMemFreeHost(ptr);
+		rc = tm_context_refusal(handle);
+		return rc != TM_CU_SUCCESS ? rc : TM_CU_INVALID_VALUE;
 	}
 	life = tm_context_at(b.context)->life;
 	kept = b.owner != 0 && b.kind == TM_LEDGER_GPU_PINNED && handle != NULL &&

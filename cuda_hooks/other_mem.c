@@ -3,6 +3,7 @@
  * other_mem: memory that is accounted for and never reused: managed, stream-ordered, arrays, physical
  * memory of the virtual-memory calls, what other processes lent, and host pages that were pinned.
  */
+#include "cuda_hooks/context.h"
 #include "cuda_hooks/device_mem.h"
 #include "cuda_hooks/driver.h"
 #include "cuda_hooks/hooks.h"
@@ -199,7 +200,7 @@ tm_cu_result tm_on_cuMemMap(tm_cu_ptr ptr, size_t bytes, size_t offset, tm_cu_ha
 tm_cu_result tm_on_cuMemUnmap(tm_cu_ptr ptr, size_t bytes)
 {
 	tm_cu_result rc;
-	if (tm_device_is_stitched(ptr))
+	if (tm_device_is_stitched(ptr) && tm_context_refusal(tm_context_current()) == TM_CU_SUCCESS)
 		return TM_CU_INVALID_VALUE;
 	rc = tm_driver.cuMemUnmap(ptr, bytes);
 	if (rc == TM_CU_SUCCESS)

@@ -14,9 +14,9 @@ import grind
 
 PAIRS = 3000
 # pool, when memory is free again, most in an allocation, most in its free
-BOUNDS = (("cache", "strict", 606, 772), ("slab", "strict", 534, 576), ("vmm", "strict", 628, 590),
+BOUNDS = (("cache", "strict", 606, 772), ("slab", "strict", 534, 576), ("vmm", "strict", 648, 595),
           ("auto", "strict", 649, 780), ("cache", "event", 889, 751), ("slab", "event", 876, 555),
-          ("vmm", "event", 797, 568))
+          ("vmm", "event", 814, 574))
 
 
 def count(pool, sync, function):
