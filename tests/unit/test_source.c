@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "policies/source.h"
@@ -146,9 +147,10 @@ Test(source, mappings_that_are_only_read_are_seen)
 	code = mmap(NULL, 4 * MIB, PROT_READ, MAP_PRIVATE, lib, 0);
 	cr_assert(!is_seen(code, &l), "a library");
 	cr_assert(!is_seen(mmap(NULL, 4 * MIB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), &l));
-	if (mlock(p, 4096) == 0) {
+	/* by the system call: a sanitizer's own mlock locks nothing */
+	if (syscall(SYS_mlock, p, 4096) == 0) {
 		cr_assert(!is_seen(p, &l), "locked");
-		munlock(p, 4096);
+		syscall(SYS_munlock, p, 4096);
 	}
 	unlink(name);
 	unlink(library);
