@@ -132,7 +132,9 @@ static TM_NOINLINE bool make_ready(void)
 		return false;
 	tm_lock_acquire(&routing.lock);
 	if (!atomic_load_explicit(&routing.ready, memory_order_relaxed)) {
-		memory.sites = tm_mem_map(page_round(TM_SITES_BYTES));
+		/* where memory is limited it is needed for better things */
+		if (TM_SITES_BYTES <= tm_zone.room / 16)
+			memory.sites = tm_mem_map(page_round(TM_SITES_BYTES));
 		memory.site_rules = routing.route.site_rules;
 		if (memory.sites != NULL) {
 			tm_route_init(&routing.route, &memory);

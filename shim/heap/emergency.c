@@ -19,7 +19,30 @@ struct header {
 	uint64_t bytes;
 };
 
-static TM_ALIGNED(4096) char memory[CHUNKS][CHUNK_BYTES];
+/* The first chunk, for most programs the only one; the others are mapped together when it is full. */
+static TM_ALIGNED(4096) char first[CHUNK_BYTES];
+static _Atomic(char *) others;
+
+static char *chunk_start(uint32_t i)
+{
+	char *more = atomic_load_explicit(&others, memory_order_acquire);
+
+	if (i == 0)
+		return first;
+	return more == NULL ? NULL : more + (i - 1) * (size_t)CHUNK_BYTES;
+}
+
+/* Any thread, any context: whoever comes second gives its mapping back. */
+static void map_others(void)
+{
+	char *none = NULL, *more;
+
+	if (atomic_load_explicit(&others, memory_order_relaxed) != NULL)
+		return;
+	more = tm_mem_map((CHUNKS - 1) * (size_t)CHUNK_BYTES);
+	if (more != NULL && !atomic_compare_exchange_strong(&others, &none, more))
+		tm_mem_unmap_raw(more, (CHUNKS - 1) * (size_t)CHUNK_BYTES);
+}
 
 static struct {
 	_Atomic uint32_t used;
@@ -36,8 +59,11 @@ static struct {
 static void *carve(uint32_t i, size_t bytes, size_t align)
 {
 	uint32_t need = (uint32_t)(bytes + align + sizeof(struct header));
+	char *start = chunk_start(i);
 	uint32_t at;
 
+	if (start == NULL)
+		return NULL;
 	if ((atomic_fetch_add_explicit(&chunk[i].live, 1, memory_order_acquire) & RESETTING) != 0)
 		goto busy;
 	at = atomic_load_explicit(&chunk[i].used, memory_order_relaxed);
@@ -46,8 +72,7 @@ static void *carve(uint32_t i, size_t bytes, size_t align)
 			goto busy;
 	} while (!atomic_compare_exchange_weak_explicit(
 		&chunk[i].used, &at, at + need, memory_order_relaxed, memory_order_relaxed));
-	uintptr_t p =
-		((uintptr_t)memory[i] + at + sizeof(struct header) + align - 1) & ~(align - 1);
+	uintptr_t p = ((uintptr_t)start + at + sizeof(struct header) + align - 1) & ~(align - 1);
 	struct header *h = (struct header *)p - 1;
 
 	__builtin_memset((void *)p, 0, bytes);
@@ -99,16 +124,18 @@ void *tm_emergency_alloc(size_t bytes, size_t align)
 	if (align < 16)
 		align = 16;
 	if (bytes <= CHUNK_BLOCK_MAX && align <= CHUNK_BLOCK_MAX) {
-		uint32_t first = atomic_load_explicit(&current, memory_order_relaxed);
+		uint32_t from = atomic_load_explicit(&current, memory_order_relaxed);
 
 		for (uint32_t k = 0; k < CHUNKS; k++) {
-			uint32_t i = (first + k) % CHUNKS;
+			uint32_t i = (from + k) % CHUNKS;
 			void *p = carve(i, bytes, align);
 
 			if (p == NULL) {
 				reset(i);
 				p = carve(i, bytes, align);
 			}
+			if (p == NULL && k == 0)
+				map_others();
 			if (p != NULL) {
 				if (k != 0)
 					atomic_store_explicit(&current, i, memory_order_relaxed);
@@ -119,9 +146,17 @@ void *tm_emergency_alloc(size_t bytes, size_t align)
 	return map(bytes, align);
 }
 
-static bool in_chunks(const void *p)
+/* CHUNKS: in none. */
+static uint32_t chunk_of(const void *p)
 {
-	return (uintptr_t)p - (uintptr_t)memory < sizeof(memory);
+	char *more = atomic_load_explicit(&others, memory_order_acquire);
+	uintptr_t offset = (uintptr_t)p - (uintptr_t)more;
+
+	if ((uintptr_t)p - (uintptr_t)first < CHUNK_BYTES)
+		return 0;
+	if (more == NULL || offset >= (CHUNKS - 1) * (uintptr_t)CHUNK_BYTES)
+		return CHUNKS;
+	return (uint32_t)(offset / CHUNK_BYTES) + 1;
 }
 
 static uint32_t mapping_of(const void *p)
@@ -135,14 +170,15 @@ static uint32_t mapping_of(const void *p)
 
 bool tm_emergency_owns(const void *p)
 {
-	return in_chunks(p) || ((uintptr_t)p > 1 && mapping_of(p) < MAPPINGS);
+	return chunk_of(p) < CHUNKS || ((uintptr_t)p > 1 && mapping_of(p) < MAPPINGS);
 }
 
 static struct header *header_of(const void *p)
 {
 	struct header *h = (struct header *)(uintptr_t)p - 1;
 
-	if ((uintptr_t)p % 16 != 0 || (uintptr_t)p < (uintptr_t)memory + sizeof(*h) ||
+	if ((uintptr_t)p % 16 != 0 ||
+	    (uintptr_t)p < (uintptr_t)chunk_start(chunk_of(p)) + sizeof(*h) ||
 	    h->magic != (MAGIC_LIVE ^ (uintptr_t)p))
 		return NULL;
 	return h;
@@ -150,7 +186,7 @@ static struct header *header_of(const void *p)
 
 size_t tm_emergency_bytes(const void *p)
 {
-	if (in_chunks(p)) {
+	if (chunk_of(p) < CHUNKS) {
 		const struct header *h = header_of(p);
 
 		return h == NULL ? 0 : (size_t)h->bytes;
@@ -161,17 +197,18 @@ size_t tm_emergency_bytes(const void *p)
 
 bool tm_emergency_free(void *p)
 {
-	if (in_chunks(p)) {
+	uint32_t i = chunk_of(p);
+
+	if (i < CHUNKS) {
 		struct header *h = header_of(p);
 
 		if (h == NULL)
 			return false;
 		h->magic = 0;
-		uint32_t i = (uint32_t)(((uintptr_t)p - (uintptr_t)memory) / CHUNK_BYTES);
 		atomic_fetch_sub_explicit(&chunk[i].live, 1, memory_order_release);
 		return true;
 	}
-	uint32_t i = mapping_of(p);
+	i = mapping_of(p);
 	if (i == MAPPINGS)
 		return false;
 	uintptr_t start = (uintptr_t)p & ~(TM_PAGE_BYTES - 1);

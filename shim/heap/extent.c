@@ -14,6 +14,8 @@
 /* Bytes the zone grows by; the part's own size up to now, within these. */
 #define STEP_MIN_BYTES TM_UNIT_BYTES
 #define STEP_MAX_BYTES ((size_t)64 << 20)
+/* Spans are short and come one by one: what a step has beyond them is address space for nothing. */
+#define SPAN_STEP_SHARE 4u
 
 struct tm_part_state tm_parts[TM_PART_COUNT];
 
@@ -186,8 +188,10 @@ static bool grow(struct tm_part_state *ps, uint32_t pages, uint32_t align)
 		more += align;
 	have = have < more ? have : 0;
 	need = tm_bits_align_up((more - have) << TM_PAGE_SHIFT, TM_GRANULE_BYTES);
-	want = tm_bits_clamp((size_t)ps->mapped_pages << TM_PAGE_SHIFT, STEP_MIN_BYTES,
-			     STEP_MAX_BYTES);
+	want = (size_t)ps->mapped_pages << TM_PAGE_SHIFT;
+	if (tm_part_of(ps) == TM_PART_SPAN)
+		want /= SPAN_STEP_SHARE;
+	want = tm_bits_clamp(want, STEP_MIN_BYTES, STEP_MAX_BYTES);
 	got = tm_zone_step(tm_part_of(ps), need, want, &page);
 	if (!got)
 		return false;

@@ -51,6 +51,7 @@ enum {
 #define CHUNK_MIN_BYTES ((size_t)512 << 20)
 #define HOLE_LOOKS 64
 #define CHUNK_MAX_BYTES ((size_t)1 << 30)
+#define STEP_SHARE 32u /* of what the process may map, at most, beyond the need */
 
 /* The front, under its own lock. */
 static struct {
@@ -65,7 +66,7 @@ static struct {
 	size_t covered; /* zone bytes that the tables cover */
 } front = {.lock = TM_LOCK_INIT(TM_RANK_ZONE)};
 
-/* The rest of a chunk is lost with its part's holes: addresses only. */
+/* The rest of a chunk and the part's holes are lost: addresses only. */
 static void drop_chunk(enum tm_part part)
 {
 	front.chunk[part].start = 0;
@@ -229,6 +230,7 @@ int tm_zone_init(void)
 
 	tm_lock_register(&front.lock);
 	tm_zone.huge = read_huge();
+	tm_zone.room = tm_proc_memory_limit();
 #ifdef __SANITIZE_THREAD__
 	first = 2;
 #endif
@@ -304,6 +306,7 @@ static int make_room(enum tm_part part, size_t need)
 	/* near the end of the zone, or of what an address limit allows, no more than is needed */
 	size = tm_bits_clamp(size, part == TM_PART_SPAN ? CHUNK_MIN_SPAN_BYTES : CHUNK_MIN_BYTES,
 			     CHUNK_MAX_BYTES);
+	size = tm_bits_min(size, tm_bits_align_down(tm_zone.room, TM_UNIT_BYTES));
 	if (reserve(tm_bits_max(more, size), TM_PART_NONE) && reserve(more, TM_PART_NONE))
 		return -ENOMEM;
 	if (!last) {
@@ -336,10 +339,7 @@ static void begin_units(size_t from, size_t bytes, uint8_t part)
 		tm_zone.units[at >> TM_UNIT_SHIFT].used = UINT32_MAX;
 }
 
-/*
- * The next length to try after a refusal: half of it in whole units down to the need, at last the bare
- * need, which may end within a unit. 0: there is none.
- */
+/* The next length after a refusal: half in whole units down to the need, at last that itself; 0: none. */
 static size_t less(size_t at, size_t bytes, size_t need)
 {
 	size_t whole = tm_bits_align_up(at + need, TM_UNIT_BYTES) - at;
@@ -403,9 +403,8 @@ static size_t step_giant(enum tm_part part, size_t need, uint32_t *ret_page)
 
 static size_t step_locked(enum tm_part part, size_t need, size_t want, uint32_t *ret_page)
 {
-	size_t bytes = want;
-	size_t step = TM_UNIT_BYTES;
-	size_t at;
+	size_t share = tm_bits_align_down(tm_zone.room / STEP_SHARE, TM_GRANULE_BYTES);
+	size_t step = TM_UNIT_BYTES, bytes = want, at;
 
 	for (;;) {
 		int err;
@@ -414,7 +413,8 @@ static size_t step_locked(enum tm_part part, size_t need, size_t want, uint32_t 
 			return 0;
 		at = front.chunk[part].at;
 		bytes = tm_bits_min(bytes, front.chunk[part].end - at);
-		if (bytes > need)
+		bytes = tm_bits_max(need, tm_bits_min(bytes, share));
+		if (bytes > need && share >= TM_UNIT_BYTES)
 			bytes = tm_bits_min(tm_bits_align_up(at + bytes, TM_UNIT_BYTES),
 					    front.chunk[part].end) -
 				at;

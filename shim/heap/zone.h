@@ -89,8 +89,9 @@ struct tm_zone {
 	uint32_t *tags;              /* [const] a word per page, see extent.c */
 	struct tm_unit *units;       /* [const] */
 	size_t limit;                /* [const] bytes of the window */
-	uint32_t taints;             /* [atomic] not 0: some unit may be tainted */
-	enum tm_huge_mode huge;      /* [const after boot] what init found; boot may lower it */
+	size_t room;     /* [const] what the process may map, as far as it was limited at boot */
+	uint32_t taints; /* [atomic] not 0: some unit may be tainted */
+	enum tm_huge_mode huge; /* [const after boot] what init found; boot may lower it */
 	unsigned hugetlb_shift; /* [const after boot] 21, 30: pages of the persistent part; or 0 */
 	const struct tm_zone_os *os; /* [const] */
 };

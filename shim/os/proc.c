@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdatomic.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <sys/sysinfo.h>
 
 #include "shim/base/bits.h"
@@ -435,4 +436,18 @@ uint64_t tm_proc_cgroup_limit(void)
 	tm_proc_text_free(text);
 	/* v1 writes "no limit" as the largest multiple of a page. */
 	return smallest >= (uint64_t)1 << 62 ? UINT64_MAX : smallest;
+}
+
+size_t tm_proc_memory_limit(void)
+{
+	static const int kinds[] = {RLIMIT_AS, RLIMIT_DATA};
+	size_t bytes = SIZE_MAX;
+
+	for (size_t i = 0; i < TM_ARRAY_LEN(kinds); i++) {
+		struct tm_sys_limit limit;
+
+		if (tm_sys_getrlimit(kinds[i], &limit) == 0)
+			bytes = tm_bits_min(bytes, limit.soft);
+	}
+	return bytes;
 }

@@ -110,4 +110,10 @@ void tm_proc_name(char *buf, size_t size);
 /* Name of the calling thread, at most 15 characters and a zero. */
 void tm_proc_thread_name(char name[16]);
 
+/*
+ * Bytes that this process may map, by its limits on addresses and on data; SIZE_MAX: no limit. At boot
+ * only: a filter that the program sets may not have the call (H68).
+ */
+size_t tm_proc_memory_limit(void);
+
 #endif
