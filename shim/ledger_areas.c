@@ -2,6 +2,7 @@
 #include "shim/ledger_areas.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
@@ -97,6 +98,29 @@ static bool is_worth_another(int rc, unsigned *tries)
 	return true;
 }
 
+/*
+ * Linux before 5.14 has no such advice, nor have some that only look like Linux. There the kernel is made to
+ * write a word of each page by an operation on a futex that changes nothing: it fails where a store of ours
+ * would be the end.
+ */
+static int make_resident(void *at, size_t bytes)
+{
+	static _Atomic uint32_t nobody_waits;
+	int rc = tm_mem_populate_write(at, bytes);
+
+	if (rc != -EINVAL)
+		return rc;
+	for (size_t i = 0; i < bytes; i += TM_PAGE_BYTES) {
+		rc = (int)tm_syscall6(SYS_futex, (long)(uintptr_t)&nobody_waits,
+				      FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0,
+				      (long)(uintptr_t)at + (long)i,
+				      FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, 0));
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
 /* [lock] Nothing is ever written that was not populated: a full file system would kill for it. */
 static bool populate(void *at, size_t bytes)
 {
@@ -110,7 +134,7 @@ static bool populate(void *at, size_t bytes)
 		return false;
 	}
 	do
-		rc = tm_mem_populate_write(at, bytes);
+		rc = make_resident(at, bytes);
 	while (is_worth_another(rc, &tries));
 	if (rc != 0) {
 		say_full("has no room");
@@ -225,7 +249,7 @@ static bool need_rows(uintptr_t rows, size_t bytes)
 	if (bytes % TM_PAGE_BYTES != 0)
 		return true;
 	tm_lock_acquire(&ledger.lock);
-	ok = tm_mem_populate_write((void *)(rows + bytes), TM_PAGE_BYTES) == 0;
+	ok = make_resident((void *)(rows + bytes), TM_PAGE_BYTES) == 0;
 	ledger.bytes += TM_PAGE_BYTES;
 	tm_lock_release(&ledger.lock);
 	return ok;
@@ -518,7 +542,7 @@ int tm_ledger_map(int fd, const struct tm_ledger_start *start)
 		rc = tm_sys_is_error(p) ? (int)p : 0;
 		if (rc == 0) {
 			tm_ledger_advise((void *)p, TM_LEDGER_TABLES_BYTES);
-			rc = tm_mem_populate_write((void *)p, STEP_BYTES);
+			rc = make_resident((void *)p, STEP_BYTES);
 		}
 		if (rc == 0) {
 			ledger.step[0] = 1;
