@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# timeout: 400
+# timeout: 900
 """Each planted leak of leaks_subject and of Python is found at its line; innocent programs are not
-flagged. All run at once with short windows; a leak has so many seconds to be found."""
+flagged. All run at once with short windows. How fast they come depends on the machine: a leak is waited
+for, an innocent is judged after so many windows, and one that is flagged is run again with other seeds, since
+one in fifty may be (tests/unit/test_growth.c has the rates, over many seeds)."""
 import json
 import os
 import re
@@ -18,7 +20,8 @@ SOURCES = os.environ["TM_SRC"] + "/tests/tools/"
 LEAKS = ["plain", "unreachable", "reachable", "token", "tls", "static", "dlclosed", "coroutine", "exception",
          "pinned", "rare", "child"]
 INNOCENTS = ["diurnal", "warm-up", "lru", "sessions", "ramp", "once", "doubling", "ring", "steady"]
-SECONDS, INNOCENT_SECONDS = 60, 8
+SECONDS, INNOCENT_WINDOWS = 300, 110
+AGAIN = 4
 SEEDS = range(12) if os.environ.get("TM_LONG") else range(1)
 
 LIST = """import time
@@ -141,6 +144,20 @@ def find(runs):
     return missed
 
 
+def judge(kinds, seeds):
+    """The innocents that are called leaks."""
+    batch, flagged = [Run(kind, [SUBJECT, kind], None, seed=seed) for kind in kinds for seed in seeds], []
+    for run in batch:
+        found, document = [], None
+        while document is None or document["capture"]["windows"] < INNOCENT_WINDOWS:
+            time.sleep(.5)
+            found, document = run.growing()
+        run.end()
+        if found:
+            flagged.append((run.name, [(leak["class"], lines[:3]) for leak, lines in found]))
+    return flagged
+
+
 def main():
     runs = []
     problems = []
@@ -153,20 +170,17 @@ def main():
     finally:
         for run in runs:
             run.end()
-    flagged, innocents, windows = [], 0, []
+    flagged, innocents = [], 0
     for seed in SEEDS:
-        batch = [Run(kind, [SUBJECT, kind], None, seed=seed + 1) for kind in INNOCENTS]
-        time.sleep(INNOCENT_SECONDS)
-        for run in batch:
-            found, document = run.growing()
-            run.end()
-            innocents += 1
-            windows.append(document["capture"]["windows"])
-            if found:
-                flagged.append("%s: %s" % (run.name, [(leak["class"], lines[:3]) for leak, lines in found]))
-    print("innocents flagged: %d of %d, windows %d to %d %s" % (len(flagged), innocents, min(windows), max(windows),
-                                                                 flagged))
-    if len(flagged) > max(0.02 * innocents, 0):
+        flagged += judge(INNOCENTS, [seed + 1])
+        innocents += len(INNOCENTS)
+    print("innocents flagged: %d of %d: %s" % (len(flagged), innocents, flagged))
+    for kind in sorted({kind for kind, _ in flagged}):
+        again = judge([kind], [100 + n for n in range(AGAIN)])
+        print("%s again: %d of %d" % (kind, len(again), AGAIN))
+        if again:
+            problems.append("an innocent is flagged again and again: %s" % again)
+    if os.environ.get("TM_LONG") and len(flagged) > .02 * innocents:
         problems.append("innocents were flagged: %s" % flagged)
     for problem in problems:
         print("PROBLEM " + problem)
