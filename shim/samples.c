@@ -39,6 +39,7 @@
 #define GROWN_SHARE 8u
 #define GROWN_BYTES ((uint64_t)4 << 20)
 #define STEP_MIN_MS 20u
+#define PEAK_SHARE 32u /* RSS within so much of the peak counts as the peak */
 
 static struct tm_lock lock = TM_LOCK_INIT(TM_RANK_TICK);
 
@@ -78,6 +79,22 @@ static void read_cached(uint64_t *cached, uint64_t *mapped)
 			if (t == tier)
 				break;
 		}
+	}
+}
+
+/*
+ * What lived when most was resident. Memory stays resident for a while after it is freed: of moments
+ * with about as much of it, the one counts at which most lived. [lock]
+ */
+static void note_peak(struct tm_ledger_counters *c, uint64_t now_ms, uint64_t rss)
+{
+	uint64_t live = due.totals.live_bytes[0], about = c->at_peak_rss / PEAK_SHARE;
+
+	if (rss > c->at_peak_rss + about ||
+	    (rss + about >= c->at_peak_rss && live > c->at_peak_live)) {
+		c->at_peak_live = live;
+		c->at_peak_ms = now_ms;
+		c->at_peak_rss = tm_bits_max(rss, c->at_peak_rss);
 	}
 }
 
@@ -124,11 +141,7 @@ static void write_counters(uint64_t now_ms, const struct tm_proc_memory *memory,
 	}
 	c->process[TM_LEDGER_PROCESS_meta_bytes] = meta_mapped + tm_account_side_mapped();
 	c->process[TM_LEDGER_PROCESS_heaps] = tm_heap_count();
-	if (memory->rss_bytes > c->at_peak_rss) {
-		c->at_peak_rss = memory->rss_bytes;
-		c->at_peak_live = t->live_bytes[0];
-		c->at_peak_ms = now_ms;
-	}
+	note_peak(c, now_ms, memory->rss_bytes);
 	__atomic_store_n(&c->seq, (c->seq | 1) + 1, __ATOMIC_RELEASE);
 }
 

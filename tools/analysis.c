@@ -360,14 +360,45 @@ static void pool_verdict(struct tm_analysis *a, struct tm_fmt_out *out)
 			   (unsigned long long)refused);
 }
 
-static void frag_verdict(struct tm_analysis *a, struct tm_fmt_out *out)
-{
-	uint64_t live = a->ledger->total.live_bytes, sparse = 0, pinned = 0;
-	const struct tm_doc_site *most = NULL;
-	char text[32];
+/* Of less, program and libraries are too much. */
+#define PEAK_BYTES ((uint64_t)16 << 20)
 
-	for (size_t i = 0; i < a->doc->tiers.count; i++)
-		sparse += a->doc->tiers.at[i].sparse_pages;
+/*
+ * A program that frees all and ends before another sample is taken has its peak in the last one, when
+ * the memory is still there but nothing lives in it: that says nothing.
+ */
+bool tm_analysis_knows_peak(const struct tm_ledger_counters *c)
+{
+	return c->at_peak_live && c->at_peak_rss >= PEAK_BYTES &&
+	       (c->at_peak_ms != c->at_ms || c->at_peak_rss / 2 < c->at_peak_live);
+}
+
+/* Below this much waste there is nothing to do about fragmentation. */
+#define WASTE_BYTES ((uint64_t)4 << 20)
+
+static uint64_t positive(int64_t bytes)
+{
+	return bytes > 0 && bytes != TM_DOC_UNKNOWN_DELTA ? (uint64_t)bytes : 0;
+}
+
+/* What most of the bytes beyond live ones are. */
+static const char *main_waste(const struct tm_doc_balance *b)
+{
+	uint64_t inside = positive(b->internal), between = positive(b->external);
+	uint64_t cached = positive(b->cached);
+
+	return between >= inside && between >= cached ? "free slots between live blocks"
+	       : cached >= inside                     ? "free pages kept for reuse"
+						      : "rounding of blocks to slots";
+}
+
+/* The site that pins most, and how much of all that is pinned. */
+static void pin_verdict(struct tm_analysis *a, struct tm_fmt_out *out)
+{
+	const struct tm_doc_site *most = NULL;
+	uint64_t pinned = 0;
+	char text[32], name[300];
+
 	for (size_t i = 0; i < a->doc->sites.count; i++) {
 		const struct tm_doc_site *s = &a->doc->sites.at[i];
 
@@ -376,21 +407,42 @@ static void frag_verdict(struct tm_analysis *a, struct tm_fmt_out *out)
 		    (most == NULL || s->frag_pinned_bytes > most->frag_pinned_bytes))
 			most = s;
 	}
-	uint64_t held =
-		a->span_bytes + (a->doc->balance.cached > 0 ? (uint64_t)a->doc->balance.cached : 0);
-	tm_fmt_fixed(text, sizeof(text), live ? held * 100 / live : 100, 2);
-	tm_fmt_add(out, "%s bytes held for each live one", text);
-	const struct tm_ledger_counters *c = &a->ledger->counters;
-	if (c->at_peak_live) {
-		tm_fmt_fixed(text, sizeof(text), c->at_peak_rss * 100 / c->at_peak_live, 2);
-		tm_fmt_add(out, " (%s resident at the peak)", text);
-	}
+	if (most == NULL || pinned < WASTE_BYTES)
+		return;
+	tm_analysis_name_frame(a->doc, tm_analysis_frame(a->doc, most), name, sizeof(name));
 	tm_fmt_bytes(text, sizeof(text), pinned);
-	tm_fmt_add(out, "; %llu pages of 2 MiB less than half live, %s pinned",
-		   (unsigned long long)sparse, text);
-	if (most && pinned)
-		tm_fmt_add(out, ", %llu %% by %s",
-			   (unsigned long long)(most->frag_pinned_bytes * 100 / pinned), most->id);
+	tm_fmt_add(out, "; %s on sparse pages, %llu %% pinned by %s %s", text,
+		   (unsigned long long)(most->frag_pinned_bytes * 100 / pinned), most->id, name);
+}
+
+/*
+ * Of a process that has ended, what it cost is told by the peak; what it held at its end says what
+ * would have stayed, had it run on.
+ */
+static void frag_verdict(struct tm_analysis *a, struct tm_fmt_out *out)
+{
+	const struct tm_ledger_counters *c = &a->ledger->counters;
+	uint64_t live = a->ledger->total.live_bytes;
+	uint64_t held = a->span_bytes + positive(a->doc->balance.cached);
+	const char *when = a->doc->process.ended == TM_DOC_RUNNING ? "now" : "at the end";
+	char text[32], more[32];
+
+	tm_fmt_bytes(text, sizeof(text), held);
+	tm_fmt_bytes(more, sizeof(more), live);
+	tm_fmt_add(out, "%s %s held for %s live", when, text, more);
+	if (held < live + WASTE_BYTES || held < live + live / 8) {
+		tm_fmt_fixed(text, sizeof(text), live ? held * 100 / live : 100, 2);
+		tm_fmt_add(out, ", %s for each: little is lost", text);
+	} else {
+		tm_fmt_add(out, ", mostly %s", main_waste(&a->doc->balance));
+		pin_verdict(a, out);
+	}
+	if (tm_analysis_knows_peak(c)) {
+		tm_fmt_fixed(text, sizeof(text), c->at_peak_rss * 100 / c->at_peak_live, 2);
+		tm_fmt_bytes(more, sizeof(more), c->at_peak_rss);
+		tm_fmt_add(out, "; at the peak of %s resident %s bytes for each live one", more,
+			   text);
+	}
 }
 
 static void add_verdict(struct tm_analysis *a)

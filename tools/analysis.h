@@ -66,6 +66,8 @@ void tm_analysis_find_leaks(struct tm_analysis *a);
 void tm_analysis_judge_leaks(struct tm_analysis *a);
 void tm_analysis_find_fragments(struct tm_analysis *a);
 void tm_analysis_add_tables(struct tm_analysis *a);
+/* Whether what lived at the largest resident size was seen. */
+bool tm_analysis_knows_peak(const struct tm_ledger_counters *c);
 void tm_analysis_add_balance(struct tm_analysis *a);
 /* After the stacks of the sites. */
 void tm_analysis_add_gpu(struct tm_analysis *a);

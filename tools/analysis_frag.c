@@ -440,7 +440,7 @@ static void add_tier(struct frag *f, uint8_t tier, bool apart)
 	}
 	if (row->live_req)
 		row->blowup_now = share(row->span + row->cached, row->live_req);
-	if (!apart && c->at_peak_live)
+	if (!apart && tm_analysis_knows_peak(c))
 		row->blowup_peak = share(c->at_peak_rss, c->at_peak_live);
 	if (apart)
 		row->saved_bytes = saved_by_tiers(f, tier, c->at_peak_live);

@@ -34,7 +34,7 @@ static void name_record(const struct tm_decision *d, char *buf, size_t size)
 	}
 }
 
-static void print_record(const struct tm_decision *d)
+static void print_record(struct tm_text *t, const struct tm_decision *d)
 {
 	const struct tm_ledger_decision *r = d->record;
 	char live[16], bytes[16], by[32], label[224];
@@ -48,30 +48,34 @@ static void print_record(const struct tm_decision *d)
 	}
 	name_authority(r, by, sizeof(by));
 	name_record(d, label, sizeof(label));
-	printf("%-11s %-16s %10s %10s %9llu %9u %9u  %s\n",
-	       tm_document_tier_name((enum tm_doc_tier)r->tier), by, live, bytes,
-	       (unsigned long long)r->objects, r->short_lived, r->long_lived, label);
+	tm_text_line(t, TM_TEXT_PLAIN, "%-11s %-16s %10s %10s %9llu %9u %9u  %s",
+		     tm_document_tier_name((enum tm_doc_tier)r->tier), by, live, bytes,
+		     (unsigned long long)r->objects, r->short_lived, r->long_lived, label);
 }
 
 static void print_all(const struct tm_decisions *d, const struct tm_ledger *l, size_t top)
 {
+	struct tm_text text, *t = &text;
 	const struct tm_decision *last = NULL;
 	size_t sites = 0, shown = 0;
 
-	printf("tiermalloc explain  %s pid %u  %s\n\n", l->header.program, l->header.pid,
-	       tm_ledger_ended(l));
-	printf("%-11s %-16s %10s %10s %9s %9s %9s  %s\n", "tier", "by", "live", "allocated",
-	       "routed", "die soon", "die late", "called from");
+	tm_text_init(t, stdout);
+	tm_text_prose(t, TM_TEXT_PLAIN, 2, "tiermalloc explain  %s pid %u  %s", l->header.program,
+		      l->header.pid, tm_ledger_ended(l));
+	tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
+	tm_text_line(t, TM_TEXT_DIM, "%-11s %-16s %10s %10s %9s %9s %9s  %s", "tier", "by", "live",
+		     "allocated", "routed", "die soon", "die late", "called from");
 	for (size_t i = 0; i < d->count; i++) {
 		sites += last == NULL || d->at[i].record->site != last->record->site;
 		last = &d->at[i];
 		if (sites > top)
 			continue;
-		print_record(last);
+		print_record(t, last);
 		shown = sites;
 	}
 	if (d->count == 0)
-		printf("nothing was routed yet: small blocks go by the phase alone\n");
+		tm_text_prose(t, TM_TEXT_PLAIN, 2,
+			      "nothing was routed yet: small blocks go by the phase alone");
 	if (sites > shown)
 		printf("... and %zu call sites with less, see --top\n", sites - shown);
 	for (size_t i = 0; i < d->unused_count; i++)

@@ -21,6 +21,7 @@ struct view {
 	const char *target;
 	uint64_t interval_ms, pictures; /* 0: until the user ends it */
 	bool terminal;
+	bool dumb; /* a terminal that cannot be cleared: pictures one below the other */
 	uint64_t last_objects, last_ns;
 };
 
@@ -32,11 +33,15 @@ static void on_signal(int number)
 	ended = 1;
 }
 
+/* Without what was ever allocated, on a narrow terminal. */
+#define NARROW 100u
+
 static int parse(struct view *v, int argc, char **argv)
 {
 	static char folder[PATH_MAX];
 
 	*v = (struct view){.interval_ms = 1000, .terminal = isatty(1)};
+	v->dumb = getenv("TERM") == NULL || strcmp(getenv("TERM"), "dumb") == 0;
 	v->pictures = v->terminal ? 0 : 1;
 	for (int i = 1; i < argc; i++) {
 		const char *value = i + 1 < argc ? argv[i + 1] : "";
@@ -73,7 +78,7 @@ static size_t rows_that_fit(const struct view *v)
 	struct winsize size;
 
 	if (v->terminal && ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_row > 12)
-		return size.ws_row - 10u;
+		return size.ws_row - 11u;
 	return 10;
 }
 
@@ -91,10 +96,10 @@ static void print_rates(struct view *v, struct tm_text *t, const struct tm_docum
 			(double)(doc->capture.t1_unix_ns - v->last_ns);
 	v->last_objects = objects;
 	v->last_ns = doc->capture.t1_unix_ns;
-	tm_text_line(t, TM_TEXT_PLAIN,
-		     "resident %s   live %s   cached %s   %.0f allocations a second",
-		     tm_text_bytes(rss, b->rss_bytes), tm_text_delta(live, b->live_req),
-		     tm_text_delta(cached, b->cached), per_s);
+	tm_text_prose(t, TM_TEXT_PLAIN, 2,
+		      "resident %s   live %s   cached %s   %.0f allocations a second",
+		      tm_text_bytes(rss, b->rss_bytes), tm_text_delta(live, b->live_req),
+		      tm_text_delta(cached, b->cached), per_s);
 }
 
 static void print_sites(const struct view *v, struct tm_text *t, const struct tm_document *doc)
@@ -105,18 +110,33 @@ static void print_sites(const struct view *v, struct tm_text *t, const struct tm
 		rows -= tm_text_gpu_brief(t, doc, rows / 2);
 	else
 		tm_text_gpu_brief(t, doc, SIZE_MAX);
-	tm_text_line(t, TM_TEXT_DIM, "%14s %10s %12s %14s  %-8s %s", "live bytes", "objects",
-		     "allocated", "growth", "site", "where");
+	bool narrow = t->width && t->width < NARROW;
+
+	if (narrow)
+		tm_text_line(t, TM_TEXT_DIM, "%14s %12s  %-8s %s", "live bytes", "growth", "site",
+			     "where");
+	else
+		tm_text_line(t, TM_TEXT_DIM, "%14s %10s %12s %14s  %-8s %s", "live bytes",
+			     "objects", "allocated", "growth", "site", "where");
 	for (size_t i = 0; i < doc->sites.count && i < rows; i++) {
 		const struct tm_doc_site *s = &doc->sites.at[i];
+		enum tm_text_colour colour =
+			s->growth_bytes_per_h > 0 ? TM_TEXT_BAD : TM_TEXT_PLAIN;
 		char name[300], rate[32];
 
 		tm_analysis_name_frame(doc, tm_analysis_frame(doc, s), name, sizeof(name));
-		tm_text_line(t, s->growth_bytes_per_h > 0 ? TM_TEXT_BAD : TM_TEXT_PLAIN,
-			     "%14" PRIu64 " %10" PRIu64 " %12" PRIu64 " %14s  %-8s %s",
-			     s->live_bytes, s->live_objs, s->alloc_objs,
-			     tm_text_rate(rate, s->growth_bytes_per_h), s->id, name);
+		tm_text_rate(rate, s->growth_bytes_per_h);
+		if (narrow)
+			tm_text_line(t, colour, "%14" PRIu64 " %12s  %-8s %s", s->live_bytes, rate,
+				     s->id, name);
+		else
+			tm_text_line(t, colour,
+				     "%14" PRIu64 " %10" PRIu64 " %12" PRIu64 " %14s  %-8s %s",
+				     s->live_bytes, s->live_objs, s->alloc_objs, rate, s->id, name);
 	}
+	if (v->terminal && !v->dumb)
+		tm_text_line(t, TM_TEXT_DIM, "q ends it; tiermalloc leaks %" PRIu64 " judges",
+			     doc->process.pid);
 }
 
 static int print_picture(struct view *v, const char *path)
@@ -134,7 +154,7 @@ static int print_picture(struct view *v, const char *path)
 	tm_document_init(&doc);
 	tm_analysis_fill(&doc, &ledger, &s.analysis);
 	tm_text_init(&t, stdout);
-	if (v->terminal)
+	if (v->terminal && !v->dumb)
 		fputs("\033[H\033[2J", stdout);
 	tm_text_head(&t, &doc, "leak");
 	print_rates(v, &t, &doc);

@@ -14,6 +14,7 @@
 #include "tools/analysis.h"
 
 #define LINE_MAX_BYTES 2048
+#define PROSE_COLUMNS 24u /* with less room behind it an indent is left out */
 
 void tm_text_init(struct tm_text *t, FILE *out)
 {
@@ -55,9 +56,16 @@ static void defuse(char *text)
 	}
 }
 
-void tm_text_line(struct tm_text *t, enum tm_text_colour colour, const char *format, ...)
+static void put_line(struct tm_text *t, enum tm_text_colour colour, const char *text)
 {
 	static const char *const code[] = {"", "\033[1;31m", "\033[32m", "\033[33m", "\033[2m"};
+	bool coloured = t->colours && colour != TM_TEXT_PLAIN;
+
+	fprintf(t->out, "%s%s%s\n", coloured ? code[colour] : "", text, coloured ? "\033[0m" : "");
+}
+
+void tm_text_line(struct tm_text *t, enum tm_text_colour colour, const char *format, ...)
+{
 	char text[LINE_MAX_BYTES];
 	va_list args;
 
@@ -71,8 +79,52 @@ void tm_text_line(struct tm_text *t, enum tm_text_colour colour, const char *for
 		text[at] = '~';
 		text[at + 1] = '\0';
 	}
-	bool coloured = t->colours && colour != TM_TEXT_PLAIN;
-	fprintf(t->out, "%s%s%s\n", coloured ? code[colour] : "", text, coloured ? "\033[0m" : "");
+	put_line(t, colour, text);
+}
+
+/* Bytes that fit into a row: to the last space, without one as many as there is room for. */
+static size_t row_of(const char *text, size_t columns)
+{
+	size_t room = cut(text, columns), at = room;
+
+	if (text[room] == '\0')
+		return room;
+	while (at > 0 && text[at] != ' ')
+		at--;
+	return at ? at : room;
+}
+
+void tm_text_prose(struct tm_text *t, enum tm_text_colour colour, unsigned indent,
+		   const char *format, ...)
+{
+	char text[LINE_MAX_BYTES], row[LINE_MAX_BYTES];
+	const char *rest = text;
+	unsigned before = 0;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	defuse(text);
+	if (t->width < indent + PROSE_COLUMNS)
+		indent = 0;
+	do {
+		size_t columns = t->width > before ? t->width - before : 1;
+		/* What the first row begins with is no place to break it. */
+		size_t n = t->width == 0 ? strlen(rest) : row_of(rest, columns);
+
+		if (before == 0 && n < indent && rest[n])
+			n = cut(rest, columns);
+		size_t shown = n;
+
+		while (rest[n] && shown > 0 && rest[shown - 1] == ' ')
+			shown--;
+		snprintf(row, sizeof(row), "%*s%.*s", (int)before, "", (int)shown, rest);
+		put_line(t, colour, row);
+		rest += n;
+		rest += strspn(rest, " ");
+		before = indent;
+	} while (*rest);
 }
 
 const char *tm_text_bytes(char buf[24], uint64_t bytes)
@@ -132,8 +184,9 @@ void tm_text_head(struct tm_text *t, const struct tm_document *doc, const char *
 	const struct tm_doc_process *p = &doc->process;
 	char up[24], age[24], ended[80], threads[32] = "";
 
-	tm_text_line(t, strcmp(what, "leak") == 0 ? colour_of(doc->verdict.outcome) : TM_TEXT_PLAIN,
-		     "VERDICT  %s", doc->verdict.text ? doc->verdict.text : "none");
+	tm_text_prose(t,
+		      strcmp(what, "leak") == 0 ? colour_of(doc->verdict.outcome) : TM_TEXT_PLAIN,
+		      9, "VERDICT  %s", doc->verdict.text ? doc->verdict.text : "none");
 	snprintf(ended, sizeof(ended), "%s", tm_document_ended_name(p->ended));
 	if (p->ended == TM_DOC_KILLED && p->heartbeat_age_ms != TM_DOC_UNKNOWN)
 		snprintf(ended, sizeof(ended),
@@ -141,9 +194,10 @@ void tm_text_head(struct tm_text *t, const struct tm_document *doc, const char *
 			 tm_text_time(age, p->heartbeat_age_ms));
 	if (p->threads != TM_DOC_UNKNOWN)
 		snprintf(threads, sizeof(threads), "  %" PRIu64 " threads", p->threads);
-	tm_text_line(
-		t, TM_TEXT_PLAIN, "tiermalloc %s report  %s pid %" PRIu64 " (host %s)  %s  up %s%s",
-		what, p->program ? p->program : "?", p->pid, p->host ? p->host : "?", ended,
+	tm_text_prose(
+		t, TM_TEXT_PLAIN, 2,
+		"tiermalloc %s report  %s pid %" PRIu64 " (host %s)  %s  up %s%s", what,
+		p->program ? p->program : "?", p->pid, p->host ? p->host : "?", ended,
 		tm_text_time(up,
 			     doc->capture.t1_unix_ns > doc->capture.t0_unix_ns
 				     ? (doc->capture.t1_unix_ns - doc->capture.t0_unix_ns) / 1000000
@@ -156,8 +210,8 @@ void tm_text_blind_spots(struct tm_text *t, const struct tm_document *doc)
 	if (doc->blind_spots.count == 0)
 		tm_text_line(t, TM_TEXT_DIM, "blind spots  none");
 	for (size_t i = 0; i < doc->blind_spots.count; i++)
-		tm_text_line(t, TM_TEXT_DIM, "%s  %s", i ? "           " : "blind spots",
-			     doc->blind_spots.at[i]);
+		tm_text_prose(t, TM_TEXT_DIM, 13, "%s  %s", i ? "           " : "blind spots",
+			      doc->blind_spots.at[i]);
 }
 
 /* --- stacks ----------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * text: reports for people. Lines are cut to a terminal's width, never in a pipe or a file; colours
+ * text: reports for people. Rows of tables are cut to a terminal's width, sentences are broken, never in
+ * a pipe or a file; colours
  * only on a terminal, and not with NO_COLOR or TERM=dumb. Reports take the document alone.
  */
 #ifndef TM_TOOLS_TEXT_H
@@ -31,6 +32,13 @@ void tm_text_init(struct tm_text *t, FILE *out);
 /* One line and its end. */
 void tm_text_line(struct tm_text *t, enum tm_text_colour colour, const char *format, ...)
 	TM_PRINTF(3, 4);
+
+/*
+ * A sentence: it goes on in further lines, so much indented, where the terminal is narrower; in a pipe
+ * or a file it is one line.
+ */
+void tm_text_prose(struct tm_text *t, enum tm_text_colour colour, unsigned indent,
+		   const char *format, ...) TM_PRINTF(4, 5);
 
 /* "1.5 MiB"; "-" for what is not known. Returns buf. */
 const char *tm_text_bytes(char buf[24], uint64_t bytes);

@@ -37,6 +37,21 @@ static double share(uint64_t part, uint64_t whole)
 	return whole ? (double)part / (double)whole : NAN;
 }
 
+/* Without what can be had from the rest, on a narrow terminal. */
+#define NARROW 110u
+
+static void print_tier_briefly(struct tm_text *t, const struct tm_doc_tier_row *r)
+{
+	char live[24], span[24], cached[24], blowup[16], external[16];
+
+	tm_text_line(t, TM_TEXT_PLAIN, "%-10s %9s %9s %9s %8s %8s  %s",
+		     r->tier ? tm_document_tier_name(r->tier) : "all",
+		     tm_text_bytes(live, r->live_req), tm_text_bytes(span, r->span),
+		     tm_text_bytes(cached, r->cached), ratio(blowup, r->blowup_now),
+		     percent(external, share(r->span > r->slot ? r->span - r->slot : 0, r->span)),
+		     r->verdict ? r->verdict : "");
+}
+
 static void print_tier(struct tm_text *t, const struct tm_doc_tier_row *r)
 {
 	char live[24], slot[24], span[24], cached[24], pages[24];
@@ -55,12 +70,18 @@ static void print_tier(struct tm_text *t, const struct tm_doc_tier_row *r)
 
 static void print_tiers(struct tm_text *t, const struct tm_document *doc)
 {
+	bool narrow = t->width && t->width < NARROW;
+
 	tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
-	tm_text_line(t, TM_TEXT_DIM, "%-10s %9s %9s %9s %9s %7s %8s %8s %6s %6s %6s  %s", "tier",
-		     "live req", "slots", "spans", "cached", "blow-up", "internal", "external",
-		     "huge", "pure", "sparse", "verdict");
+	if (narrow)
+		tm_text_line(t, TM_TEXT_DIM, "%-10s %9s %9s %9s %8s %8s  %s", "tier", "live req",
+			     "spans", "cached", "blow-up", "external", "verdict");
+	else
+		tm_text_line(t, TM_TEXT_DIM, "%-10s %9s %9s %9s %9s %7s %8s %8s %6s %6s %6s  %s",
+			     "tier", "live req", "slots", "spans", "cached", "blow-up", "internal",
+			     "external", "huge", "pure", "sparse", "verdict");
 	for (size_t i = 0; i < doc->tiers.count; i++)
-		print_tier(t, &doc->tiers.at[i]);
+		(narrow ? print_tier_briefly : print_tier)(t, &doc->tiers.at[i]);
 }
 
 static void print_peak(struct tm_text *t, const struct tm_document *doc)
@@ -214,22 +235,25 @@ static void print_pinned(struct tm_text *t, const struct tm_document *doc,
 		by_pinned.sort = "pinned";
 	const struct tm_doc_site **site = tm_text_pick_sites(doc, &by_pinned, &n);
 	for (size_t i = 0; i < n && i < options->top; i++) {
-		char pinned[24], held[24], name[300], from[128];
+		char pinned[24], held[24], most[64] = "", name[300], from[128];
 		uint64_t bytes, pages = pages_pinned_by(doc, site[i]->id, &bytes);
 
 		if (site[i]->frag_pinned_bytes == TM_DOC_UNKNOWN || !site[i]->frag_pinned_bytes)
 			break;
 		if (i == 0) {
 			tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
-			tm_text_line(
-				t, TM_TEXT_DIM,
-				"pinned by: sites whose oldest objects hold pages less than half live");
+			tm_text_prose(
+				t, TM_TEXT_DIM, 2,
+				"pinned by: sites whose oldest objects hold pages less than half live, and "
+				"pages that one holds most of");
 		}
 		tm_analysis_name_frame(doc, tm_analysis_frame(doc, site[i]), name, sizeof(name));
-		tm_text_line(t, TM_TEXT_PLAIN,
-			     "%-8s  %9s pinned  %4" PRIu64 " pages held most by %s of it  %s%s",
-			     site[i]->id, tm_text_bytes(pinned, site[i]->frag_pinned_bytes), pages,
-			     tm_text_bytes(held, bytes), name, caller(doc, site[i], from));
+		if (pages)
+			snprintf(most, sizeof(most), "%" PRIu64 " pages by %s of blocks", pages,
+				 tm_text_bytes(held, bytes));
+		tm_text_line(t, TM_TEXT_PLAIN, "%-8s %9s  %-28s  %s%s", site[i]->id,
+			     tm_text_bytes(pinned, site[i]->frag_pinned_bytes), most, name,
+			     caller(doc, site[i], from));
 	}
 	free(site);
 }
@@ -239,9 +263,9 @@ static void print_suggestions(struct tm_text *t, const struct tm_document *doc, 
 	char saves[24];
 
 	for (size_t i = 0; i < doc->suggestions.count && i < top; i++)
-		tm_text_line(t, TM_TEXT_PLAIN, "%s  %s   # %s, %s", i ? "       " : "suggest",
-			     doc->suggestions.at[i].rule, doc->suggestions.at[i].why,
-			     tm_text_bytes(saves, doc->suggestions.at[i].saves_bytes));
+		tm_text_prose(t, TM_TEXT_PLAIN, 9, "%s  %s   # %s, %s", i ? "       " : "suggest",
+			      doc->suggestions.at[i].rule, doc->suggestions.at[i].why,
+			      tm_text_bytes(saves, doc->suggestions.at[i].saves_bytes));
 }
 
 void tm_text_frag(struct tm_text *t, const struct tm_document *doc,

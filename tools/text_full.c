@@ -22,13 +22,16 @@ static void print_totals(struct tm_text *t, const struct tm_document *doc)
 		ever += s->alloc_objs;
 		bytes += s->alloc_bytes;
 	}
-	tm_text_line(t, TM_TEXT_PLAIN,
-		     "live %" PRIu64 " objects, %" PRIu64 " bytes requested (%s, in slots %s), %s",
-		     objects, live, tm_text_bytes(text, live), tm_text_bytes(more, slots),
-		     doc->capture.counts == TM_DOC_SAMPLED ? "sampled" : "exact");
+	tm_text_prose(t, TM_TEXT_PLAIN, 2,
+		      "live %" PRIu64 " objects, %" PRIu64 " bytes requested (%s, in slots %s), %s",
+		      objects, live, tm_text_bytes(text, live), tm_text_bytes(more, slots),
+		      doc->capture.counts == TM_DOC_SAMPLED ? "sampled" : "exact");
 	tm_text_line(t, TM_TEXT_PLAIN, "allocated %" PRIu64 " objects, %s, by %zu sites", ever,
 		     tm_text_bytes(text, bytes), doc->sites.count);
 }
+
+/* Without what was freed meanwhile, on a narrow terminal: where it was is worth more. */
+#define NARROW 100u
 
 static void print_sites(struct tm_text *t, const struct tm_document *doc,
 			const struct tm_text_options *options)
@@ -36,18 +39,28 @@ static void print_sites(struct tm_text *t, const struct tm_document *doc,
 	size_t n;
 	const struct tm_doc_site **site = tm_text_pick_sites(doc, options, &n);
 	size_t top = options->top < n ? options->top : n;
+	bool narrow = t->width && t->width < NARROW;
 
 	tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
-	tm_text_line(t, TM_TEXT_DIM, "%14s %10s %12s %12s  %-8s %s", "live bytes", "objects",
-		     "allocated", "freed", "site", "where");
+	if (narrow)
+		tm_text_line(t, TM_TEXT_DIM, "%14s %10s  %-8s %s", "live bytes", "objects", "site",
+			     "where");
+	else
+		tm_text_line(t, TM_TEXT_DIM, "%14s %10s %12s %12s  %-8s %s", "live bytes",
+			     "objects", "allocated", "freed", "site", "where");
 	for (size_t i = 0; site && i < top; i++) {
 		char name[300];
 
 		tm_analysis_name_frame(doc, tm_analysis_frame(doc, site[i]), name, sizeof(name));
-		tm_text_line(t, TM_TEXT_PLAIN,
-			     "%14" PRIu64 " %10" PRIu64 " %12" PRIu64 " %12" PRIu64 "  %-8s %s",
-			     site[i]->live_bytes, site[i]->live_objs, site[i]->alloc_objs,
-			     site[i]->free_objs, site[i]->id, name);
+		if (narrow)
+			tm_text_line(t, TM_TEXT_PLAIN, "%14" PRIu64 " %10" PRIu64 "  %-8s %s",
+				     site[i]->live_bytes, site[i]->live_objs, site[i]->id, name);
+		else
+			tm_text_line(t, TM_TEXT_PLAIN,
+				     "%14" PRIu64 " %10" PRIu64 " %12" PRIu64 " %12" PRIu64
+				     "  %-8s %s",
+				     site[i]->live_bytes, site[i]->live_objs, site[i]->alloc_objs,
+				     site[i]->free_objs, site[i]->id, name);
 	}
 	if (top < n)
 		tm_text_line(t, TM_TEXT_DIM, "%14s and %zu sites with less, see --top", "",
@@ -136,7 +149,9 @@ static void print_leaks_briefly(struct tm_text *t, const struct tm_document *doc
 			tm_text_rate(rate, l->slope_bytes_per_h);
 		else
 			snprintf(rate, sizeof(rate), "%s",
-				 tm_text_bytes(bytes, l->direct + l->indirect));
+				 tm_text_bytes(bytes, l->direct + (l->indirect == TM_DOC_UNKNOWN
+									   ? 0
+									   : l->indirect)));
 		if (i == 0)
 			tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
 		tm_text_line(t, TM_TEXT_BAD, "leak  #%" PRIu64 " %s  %s  %s  %s", l->rank,

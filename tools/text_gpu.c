@@ -135,10 +135,11 @@ void tm_text_gpu_leaks(struct tm_text *t, const struct tm_document *doc, size_t 
 		return;
 	}
 	tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
-	tm_text_line(t, TM_TEXT_PLAIN, "device memory %s: not judged, its blocks have no ages here",
-		     doc->process.ended == TM_DOC_CLEAN    ? "held at the exit"
-		     : doc->process.ended == TM_DOC_KILLED ? "held at the end"
-							   : "held now");
+	tm_text_prose(t, TM_TEXT_PLAIN, 2,
+		      "device memory %s: not judged, its blocks have no ages here",
+		      doc->process.ended == TM_DOC_CLEAN    ? "held at the exit"
+		      : doc->process.ended == TM_DOC_KILLED ? "held at the end"
+							    : "held now");
 	tm_text_line(t, TM_TEXT_DIM, "%10s %8s %8s %8s  %s", "live", "blocks", "ever", "freed",
 		     "device, kind, site");
 	for (size_t i = 0; i < n && known(row[i].site->live_bytes); i++) {

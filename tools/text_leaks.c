@@ -26,26 +26,26 @@ static void print_first_line(struct tm_text *t, const struct tm_document *doc,
 		snprintf(sure, sizeof(sure), "  confidence %.3f", leak->confidence);
 	(void)doc;
 	if (leak->class == TM_DOC_GROWING && leak->ci95.count == 2)
-		tm_text_line(t, TM_TEXT_BAD,
-			     "#%" PRIu64 " %s  %s [%s..%s]  live %s in %" PRIu64 " objects%s%s",
-			     leak->rank, class_word(leak->class),
-			     tm_text_rate(rate, leak->slope_bytes_per_h),
-			     tm_text_rate(low, leak->ci95.at[0]) + 1,
-			     tm_text_rate(high, leak->ci95.at[1]) + 1,
-			     tm_text_bytes(bytes, leak->live_bytes), leak->live_objs, tier, sure);
+		tm_text_prose(t, TM_TEXT_BAD, 3,
+			      "#%" PRIu64 " %s  %s [%s..%s]  live %s in %" PRIu64 " objects%s%s",
+			      leak->rank, class_word(leak->class),
+			      tm_text_rate(rate, leak->slope_bytes_per_h),
+			      tm_text_rate(low, leak->ci95.at[0]) + 1,
+			      tm_text_rate(high, leak->ci95.at[1]) + 1,
+			      tm_text_bytes(bytes, leak->live_bytes), leak->live_objs, tier, sure);
 	else if (leak->class == TM_DOC_UNREACHABLE)
-		tm_text_line(t, TM_TEXT_BAD,
-			     "#%" PRIu64 " %s  %" PRIu64 " objects, %s direct and %s indirect%s%s",
-			     leak->rank, class_word(leak->class),
-			     leak->direct_objs + leak->indirect_objs,
-			     tm_text_bytes(bytes, leak->direct),
-			     tm_text_bytes(more, leak->indirect), tier, sure);
+		tm_text_prose(t, TM_TEXT_BAD, 3,
+			      "#%" PRIu64 " %s  %" PRIu64 " objects, %s direct and %s indirect%s%s",
+			      leak->rank, class_word(leak->class),
+			      leak->direct_objs + leak->indirect_objs,
+			      tm_text_bytes(bytes, leak->direct),
+			      tm_text_bytes(more, leak->indirect), tier, sure);
 	else
-		tm_text_line(t, TM_TEXT_BAD,
-			     "#%" PRIu64 " %s  %" PRIu64 " objects, %" PRIu64
-			     " bytes (%s), exact%s",
-			     leak->rank, class_word(leak->class), leak->live_objs, leak->live_bytes,
-			     tm_text_bytes(bytes, leak->live_bytes), tier);
+		tm_text_prose(t, TM_TEXT_BAD, 3,
+			      "#%" PRIu64 " %s  %" PRIu64 " objects, %" PRIu64
+			      " bytes (%s), exact%s",
+			      leak->rank, class_word(leak->class), leak->live_objs,
+			      leak->live_bytes, tm_text_bytes(bytes, leak->live_bytes), tier);
 }
 
 /* Shares of live objects by age; the account knows ages by windows. */
@@ -100,8 +100,8 @@ static void print_evidence(struct tm_text *t, const struct tm_doc_leak *leak)
 		const char *text = leak->evidence.at[i];
 
 		if (at > 0 && indent + at + 2 + strlen(text) > width) {
-			tm_text_line(t, TM_TEXT_PLAIN, "%s%s",
-				     lines++ ? "             " : "   evidence  ", line);
+			tm_text_prose(t, TM_TEXT_PLAIN, 13, "%s%s",
+				      lines++ ? "             " : "   evidence  ", line);
 			at = 0;
 		}
 		if (at + strlen(text) + 3 > sizeof(line))
@@ -109,8 +109,8 @@ static void print_evidence(struct tm_text *t, const struct tm_doc_leak *leak)
 		at += (size_t)snprintf(line + at, sizeof(line) - at, "%s%s", at ? "; " : "", text);
 	}
 	if (at > 0)
-		tm_text_line(t, TM_TEXT_PLAIN, "%s%s", lines ? "             " : "   evidence  ",
-			     line);
+		tm_text_prose(t, TM_TEXT_PLAIN, 13, "%s%s",
+			      lines ? "             " : "   evidence  ", line);
 }
 
 static void print_leak(struct tm_text *t, const struct tm_document *doc,
@@ -126,9 +126,9 @@ static void print_leak(struct tm_text *t, const struct tm_document *doc,
 	print_evidence(t, leak);
 	print_ages(t, doc, site);
 	for (size_t i = 0; i < leak->holders.count; i++)
-		tm_text_line(t, TM_TEXT_PLAIN, "   held by  %s", leak->holders.at[i]);
+		tm_text_prose(t, TM_TEXT_PLAIN, 12, "   held by  %s", leak->holders.at[i]);
 	if (leak->hint)
-		tm_text_line(t, TM_TEXT_PLAIN, "   hint  %s", leak->hint);
+		tm_text_prose(t, TM_TEXT_PLAIN, 9, "   hint  %s", leak->hint);
 }
 
 static void print_tests(struct tm_text *t, const struct tm_document *doc)
@@ -145,11 +145,11 @@ static void print_tests(struct tm_text *t, const struct tm_document *doc)
 			 s->passes, s->threads_stopped, s->threads_missed);
 		break;
 	}
-	tm_text_line(t, TM_TEXT_DIM,
-		     "windows %" PRIu64
-		     " of %s   %zu sites, false discoveries at most 1%%   scan: %s",
-		     doc->capture.windows, tm_text_time(window, doc->capture.window_ms),
-		     doc->sites.count, scan);
+	tm_text_prose(t, TM_TEXT_DIM, 2,
+		      "windows %" PRIu64
+		      " of %s   %zu sites, false discoveries at most 1%%   scan: %s",
+		      doc->capture.windows, tm_text_time(window, doc->capture.window_ms),
+		      doc->sites.count, scan);
 }
 
 static void print_watch(struct tm_text *t, const struct tm_document *doc, size_t top)
@@ -166,9 +166,9 @@ static void print_watch(struct tm_text *t, const struct tm_document *doc, size_t
 		if (s == NULL)
 			continue;
 		tm_analysis_name_frame(doc, tm_analysis_frame(doc, s), name, sizeof(name));
-		tm_text_line(t, TM_TEXT_UNSURE, "%s  %s  %s  live %s: %s", n ? "     " : "watch",
-			     w->site, name, tm_text_bytes(bytes, s->live_bytes),
-			     w->note ? w->note : "");
+		tm_text_prose(t, TM_TEXT_UNSURE, 15, "%s  %s  %s  live %s: %s",
+			      n ? "     " : "watch", w->site, name,
+			      tm_text_bytes(bytes, s->live_bytes), w->note ? w->note : "");
 	}
 	if (n < doc->watch.count)
 		tm_text_line(t, TM_TEXT_DIM, "       and %zu more, see --top",
@@ -192,7 +192,7 @@ static void print_not_counted(struct tm_text *t, const struct tm_document *doc)
 			break;
 	}
 	if (at)
-		tm_text_line(t, TM_TEXT_DIM, "not counted  %s", line);
+		tm_text_prose(t, TM_TEXT_DIM, 13, "not counted  %s", line);
 }
 
 void tm_text_leaks(struct tm_text *t, const struct tm_document *doc,

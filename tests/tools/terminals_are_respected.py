@@ -20,7 +20,7 @@ def on_terminal(words, columns, keys=b"", **more):
     pid, fd = pty.fork()
     if pid == 0:
         fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
-        os.execvpe(TOOL, [TOOL] + words, dict(env, TERM="xterm", **more))
+        os.execvpe(TOOL, [TOOL] + words, dict(env, **{"TERM": "xterm", **more}))
     out = b""
     if keys:
         time.sleep(1.0)
@@ -51,10 +51,20 @@ for verb in ("report", "leaks", "frag"):
         problems.append("%s: a line is wider than the terminal" % verb)
     if "VERDICT" not in narrow.split("\r\n")[0]:
         problems.append("%s: line one is no verdict" % verb)
+    whole = subprocess.run([TOOL, verb, "l.tm"], capture_output=True, text=True, check=False).stdout
+    wide = " ".join(on_terminal([verb, "l.tm"], 44, NO_COLOR="1").split())
+    if " ".join(whole.splitlines()[0].split()) not in wide:
+        problems.append("%s: the verdict is cut on a narrow terminal" % verb)
+    for spot in whole.partition("blind spots")[2].splitlines():
+        if " ".join(spot.split()) not in wide:
+            problems.append("%s: a blind spot is cut: %s" % (verb, spot))
 if "\033[" not in on_terminal(["leaks", "l.tm"], 100):
     problems.append("no colours on a terminal")
 if "\033[" in on_terminal(["leaks", "l.tm"], 100, TERM_PROGRAM="x", NO_COLOR="yes"):
     problems.append("colours with NO_COLOR=yes")
+dumb = on_terminal(["top", "l.tm", "-d", "200ms"], 80, keys=b"q", TERM="dumb")
+if "\033" in dumb or "VERDICT" not in dumb:
+    problems.append("top on a terminal that cannot be cleared: %r" % dumb[:300])
 top = on_terminal(["top", "l.tm", "-d", "200ms"], 80, keys=b"q")
 if "VERDICT" not in top or "\033[2J" not in top:
     problems.append("top does not draw: %r" % top[:300])
