@@ -3,12 +3,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tools/analysis.h"
 #include "tools/cmd.h"
 #include "tools/combine.h"
 #include "tools/document_load.h"
 #include "tools/export_file.h"
+#include "tools/ledger_list.h"
 #include "tools/select.h"
 
 void tm_text_diff(struct tm_text *t, const struct tm_document *doc,
@@ -126,35 +128,68 @@ int tm_cmd_diff(int argc, char **argv)
 	return status;
 }
 
+struct merging {
+	struct tm_document sum;
+	size_t count;
+};
+
+static int merge_one(struct merging *m, const char *path)
+{
+	struct tm_document more;
+	int status;
+
+	if (m->count++ == 0)
+		return load(&m->sum, path);
+	tm_document_init(&more);
+	status = load(&more, path);
+	if (status == 0)
+		tm_combine_merge(&m->sum, &more);
+	tm_document_clear(&more);
+	return status;
+}
+
+/* A folder stands for all ledgers in it: those of a process tree, where it has one of its own. */
+static int merge(struct merging *m, const char *what)
+{
+	struct tm_ledger_list list;
+	struct stat st;
+	int status = 0;
+
+	if (stat(what, &st) != 0 || !S_ISDIR(st.st_mode))
+		return merge_one(m, what);
+	if (tm_ledger_list_read(&list, what) != 0)
+		return tm_say_usage("cannot read the folder '%s'", what);
+	if (list.count == 0)
+		status = tm_say_usage("no ledger in '%s'", what);
+	for (size_t i = 0; i < list.count && status == 0; i++)
+		status = merge_one(m, list.at[i].path);
+	tm_ledger_list_clear(&list);
+	return status;
+}
+
 int tm_cmd_merge(int argc, char **argv)
 {
 	const struct tm_export_options options = {.top_sites = 0};
+	struct merging m = {.count = 0};
 	const char *to = NULL;
-	struct tm_document sum, more;
-	size_t count = 0;
 	int status = 0;
 
-	tm_document_init(&sum);
+	tm_document_init(&m.sum);
 	for (int i = 1; i < argc && status == 0; i++) {
-		if (strcmp(argv[i], "-o") == 0 && i + 1 < argc) {
+		if (strcmp(argv[i], "-o") == 0 && i + 1 < argc)
 			to = argv[++i];
-		} else if (argv[i][0] == '-' && argv[i][1]) {
+		else if (argv[i][0] == '-' && argv[i][1])
 			status = strcmp(argv[i], "-o") == 0 ? tm_say_no_value("merge", argv[i])
 							    : tm_say_unknown("merge", argv[i]);
-		} else if (count++ == 0) {
-			status = load(&sum, argv[i]);
-		} else {
-			tm_document_init(&more);
-			status = load(&more, argv[i]);
-			if (status == 0)
-				tm_combine_merge(&sum, &more);
-			tm_document_clear(&more);
-		}
+		else
+			status = merge(&m, argv[i]);
 	}
-	if (status == 0 && (count == 0 || to == NULL))
+	if (status == 0 && (m.count == 0 || to == NULL))
 		status = tm_say_usage("merge needs ledgers and -o FILE, see tiermalloc(1)");
-	if (status == 0)
-		status = tm_export_to(&sum, "json", &options, to);
-	tm_document_clear(&sum);
+	if (status == 0) {
+		tm_combine_sum_up(&m.sum, m.count);
+		status = tm_export_to(&m.sum, "json", &options, to);
+	}
+	tm_document_clear(&m.sum);
 	return status;
 }

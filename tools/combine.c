@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/combine.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -406,6 +407,102 @@ static void add_leaks(struct tm_document *doc, const struct tm_document *more)
 	add(&doc->verdict.at_exit, more->verdict.at_exit);
 }
 
+static struct tm_doc_tier_row *tier_row(struct tm_document *doc, enum tm_doc_tier tier)
+{
+	for (size_t i = 0; i < doc->tiers.count; i++) {
+		if (doc->tiers.at[i].tier == tier)
+			return &doc->tiers.at[i];
+	}
+	struct tm_doc_tier_row *row = tm_document_add(doc, TM_DOC_TIERS);
+	row->tier = tier;
+	return row;
+}
+
+/* Sums; peaks of processes need not meet, and ratios are of what is no longer there. */
+static void add_tiers(struct tm_document *doc, const struct tm_document *more)
+{
+	for (size_t i = 0; i < more->tiers.count; i++) {
+		const struct tm_doc_tier_row *from = &more->tiers.at[i];
+		struct tm_doc_tier_row *to = tier_row(doc, from->tier);
+
+		add(&to->live_req, from->live_req);
+		add(&to->live_objs, from->live_objs);
+		add(&to->slot, from->slot);
+		add(&to->span, from->span);
+		add(&to->cached, from->cached);
+		add(&to->peak_live, from->peak_live);
+		add(&to->peak_rss, from->peak_rss);
+		add(&to->refused, from->refused);
+		add(&to->sparse_pages, from->sparse_pages);
+		add_delta(&to->saved_bytes, from->saved_bytes);
+		to->blowup_peak = to->huge_cov = to->purity = NAN;
+		to->blowup_now = to->live_req && to->live_req != TM_DOC_UNKNOWN
+					 ? (double)(to->span + to->cached) / (double)to->live_req
+					 : NAN;
+		to->verdict = NULL;
+	}
+}
+
+static void add_mappings(struct tm_document *doc, const struct tm_document *more)
+{
+	for (size_t i = 0; i < more->mappings.count; i++) {
+		const struct tm_doc_mapping *from = &more->mappings.at[i];
+		struct tm_doc_mapping *to = NULL;
+
+		for (size_t k = 0; k < doc->mappings.count && to == NULL; k++) {
+			if (is_text(doc->mappings.at[k].name, from->name) &&
+			    is_text(doc->mappings.at[k].part, from->part))
+				to = &doc->mappings.at[k];
+		}
+		if (to == NULL) {
+			to = tm_document_add(doc, TM_DOC_MAPPINGS);
+			to->name = tm_document_text(doc, from->name);
+			to->part = tm_document_text(doc, from->part);
+		}
+		add(&to->bytes, from->bytes);
+		add(&to->mapped_bytes, from->mapped_bytes);
+		add(&to->count, from->count);
+	}
+}
+
+/* Each process's own, said whose it is. */
+static void add_blind_spots(struct tm_document *doc, const struct tm_document *more)
+{
+	for (size_t i = 0; i < more->blind_spots.count; i++)
+		tm_document_push_text(doc, &doc->blind_spots,
+				      tm_document_format(doc, "process %llu: %s",
+							 (unsigned long long)more->process.pid,
+							 more->blind_spots.at[i]));
+}
+
+void tm_combine_sum_up(struct tm_document *doc, size_t processes)
+{
+	const struct tm_doc_verdict *v = &doc->verdict;
+	char text[160] = "", live[24];
+	struct tm_fmt_out out = {text, sizeof(text), 0};
+	uint64_t sum = 0;
+
+	if (processes < 2)
+		return;
+	for (size_t i = 0; i < doc->sites.count; i++)
+		add(&sum, doc->sites.at[i].live_bytes);
+	tm_fmt_bytes(live, sizeof(live), sum);
+	tm_fmt_add(&out, "%zu processes, %s live", processes, live);
+	if (v->growing != TM_DOC_UNKNOWN && v->growing)
+		tm_fmt_add(&out, "; %llu growing", (unsigned long long)v->growing);
+	if (v->unreachable != TM_DOC_UNKNOWN && v->unreachable)
+		tm_fmt_add(&out, "; %llu unreachable", (unsigned long long)v->unreachable);
+	if (v->at_exit != TM_DOC_UNKNOWN && v->at_exit)
+		tm_fmt_add(&out, "; %llu live at exit", (unsigned long long)v->at_exit);
+	if (doc->leaks.count == 0)
+		tm_fmt_add(&out, "; no leak found");
+	doc->verdict.text = tm_document_text(doc, text);
+	tm_document_push_text(
+		doc, &doc->blind_spots,
+		"pages that processes share are resident in each of them: their sum is "
+		"more than they take");
+}
+
 void tm_combine_merge(struct tm_document *doc, const struct tm_document *more)
 {
 	struct index own = index_of(doc, doc);
@@ -429,6 +526,14 @@ void tm_combine_merge(struct tm_document *doc, const struct tm_document *more)
 	add_gpu(doc, more, &places);
 	add_gpu_pools(doc, more);
 	add_leaks(doc, more);
+	add_tiers(doc, more);
+	add_mappings(doc, more);
+	add_blind_spots(doc, more);
+	if (more->capture.t0_unix_ns < doc->capture.t0_unix_ns)
+		doc->capture.t0_unix_ns = more->capture.t0_unix_ns;
+	if (more->capture.t1_unix_ns != TM_DOC_UNKNOWN &&
+	    more->capture.t1_unix_ns > doc->capture.t1_unix_ns)
+		doc->capture.t1_unix_ns = more->capture.t1_unix_ns;
 	if (more->verdict.outcome == TM_DOC_FOUND)
 		doc->verdict.outcome = TM_DOC_FOUND;
 }

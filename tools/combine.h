@@ -14,4 +14,7 @@ void tm_combine_diff(struct tm_document *doc, const struct tm_document *a);
 /* Adds the figures of another process of the same tree. */
 void tm_combine_merge(struct tm_document *doc, const struct tm_document *more);
 
+/* After all of them: the verdict on so many processes. */
+void tm_combine_sum_up(struct tm_document *doc, size_t processes);
+
 #endif
