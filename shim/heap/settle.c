@@ -60,7 +60,7 @@ void tm_settle(struct tm_part_state *ps)
 		ps->settle_pages = ps->fresh_pages;
 	for (; at < end && looks < LOOKS_MAX; at++) {
 		if (__atomic_load_n(&tm_zone.units[at].part, __ATOMIC_RELAXED) != tm_part_of(ps) ||
-		    tm_zone.units[at].touched == 0)
+		    __atomic_load_n(&tm_zone.units[at].touched, __ATOMIC_RELAXED) == 0)
 			continue;
 		looks++;
 		if (!is_resident(at))
