@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cuda_hooks/caller.h"
 
+#include <stdatomic.h>
+
 #include "shim/base/hash.h"
 #include "shim/elf.h"
 #include "shim/thread.h"
@@ -13,6 +15,7 @@
 #define KNOWN_BITS 8u
 
 uint32_t tm_caller_runtimes;
+static _Atomic bool stale; /* an object may be gone */
 
 /* [lock] Who asked. */
 static struct object {
@@ -49,10 +52,46 @@ static unsigned object_of(uintptr_t address)
 	return i;
 }
 
+/* What is no longer there is forgotten. */
+static TM_COLD void look_around(void)
+{
+	struct tm_unwind_object object;
+	unsigned i = 0, last;
+	__builtin_memset(known, 0, sizeof(known));
+	tm_caller_runtimes = 0;
+	while (i < OBJECTS && objects[i].begin != 0) {
+		if (tm_unwind_object(objects[i].begin, &object) &&
+		    object.begin == objects[i].begin && object.end == objects[i].end) {
+			tm_caller_runtimes += objects[i].asks == ASKS_LEAST && !objects[i].program;
+			i++;
+			continue;
+		}
+		for (last = i; last + 1 < OBJECTS && objects[last + 1].begin != 0; last++)
+			continue;
+		objects[i] = objects[last];
+		objects[last].begin = 0;
+	}
+}
+
+/* The driver may close libraries in a call that is made under the lock: here nothing is waited for. */
+void tm_caller_unloaded(void)
+{
+	atomic_store_explicit(&stale, true, memory_order_release);
+}
+
+static void keep_up(void)
+{
+	if (TM_UNLIKELY(atomic_load_explicit(&stale, memory_order_relaxed)) &&
+	    atomic_exchange_explicit(&stale, false, memory_order_acquire))
+		look_around();
+}
+
 void tm_caller_asked(uintptr_t caller)
 {
-	unsigned i = object_of(caller);
 	struct tm_unwind_object object;
+	unsigned i;
+	keep_up();
+	i = object_of(caller);
 	if (i == OBJECTS)
 		return;
 	if (objects[i].begin == 0) {
@@ -125,6 +164,7 @@ uintptr_t tm_caller_find(uintptr_t site, uintptr_t frame)
 {
 	struct known *k = &known[tm_hash_slot(site ^ frame << 20, KNOWN_BITS)];
 	unsigned object;
+	keep_up();
 	if (k->site == site && k->frame == frame && holds(k))
 		return k->found;
 	object = object_of(site);
@@ -133,24 +173,4 @@ uintptr_t tm_caller_find(uintptr_t site, uintptr_t frame)
 		return site;
 	*k = (struct known){site, frame, 0, 0};
 	return look(k, object);
-}
-
-void tm_caller_unloaded(void)
-{
-	struct tm_unwind_object object;
-	unsigned i = 0, last;
-	__builtin_memset(known, 0, sizeof(known));
-	tm_caller_runtimes = 0;
-	while (i < OBJECTS && objects[i].begin != 0) {
-		if (tm_unwind_object(objects[i].begin, &object) &&
-		    object.begin == objects[i].begin && object.end == objects[i].end) {
-			tm_caller_runtimes += objects[i].asks == ASKS_LEAST && !objects[i].program;
-			i++;
-			continue;
-		}
-		for (last = i; last + 1 < OBJECTS && objects[last + 1].begin != 0; last++)
-			continue;
-		objects[i] = objects[last];
-		objects[last].begin = 0;
-	}
 }

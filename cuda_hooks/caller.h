@@ -8,7 +8,7 @@
  * An object is a runtime's when it asked cuGetProcAddress for as many names as only a runtime does. The
  * program itself is none: outside of it there is nobody. One look for each caller and stack pointer.
  *
- * All but the count want tm_hooks_lock.
+ * Callers hold tm_hooks_lock where nothing else is said.
  */
 #ifndef TM_CUDA_CALLER_H
 #define TM_CUDA_CALLER_H
@@ -23,7 +23,7 @@ void tm_caller_asked(uintptr_t caller);
 /* The call site; frame: the stack pointer behind the return to it. */
 uintptr_t tm_caller_find(uintptr_t site, uintptr_t frame);
 
-/* An object may be gone. */
+/* An object may be gone. No lock is needed. */
 void tm_caller_unloaded(void);
 
 #endif

@@ -114,9 +114,7 @@ static void report(struct tm_fmt_out *out)
 static void unloaded(void)
 {
 	tm_runtime_unloaded();
-	tm_hooks_lock();
 	tm_caller_unloaded();
-	tm_hooks_unlock();
 	tm_driver_unloaded();
 }
 

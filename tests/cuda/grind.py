@@ -26,6 +26,20 @@ def of_the_library(path):
     return total
 
 
+def only_in_a_judged_build():
+    """Ends the test, skipped, where the library was built for something else than speed."""
+    texts = {}
+    for name in ("config.h", "Makefile"):
+        with open(os.path.join(os.environ["TM_BUILD"], name), encoding="utf-8") as f:
+            texts[name] = f.read()
+    for reason, is_so in (("without the CUDA hooks", "#define TM_HAVE_CUDA 0" in texts["config.h"]),
+                          ("for debugging", "#define TM_DEBUG 1" in texts["config.h"]),
+                          ("without -O2", not re.search(r"^CFLAGS = .*-O[23]", texts["Makefile"], re.M))):
+        if is_so:
+            print("skipped: built " + reason)
+            sys.exit(77)
+
+
 def run(words, **more):
     """The library's own instructions in this command, of the functions in `collect` if there is one."""
     collect = more.pop("collect", None)
