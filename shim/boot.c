@@ -11,6 +11,7 @@
 #include "shim/early.h"
 #include "shim/elf.h"
 #include "shim/foreign.h"
+#include "shim/heap/emergency.h"
 #include "shim/heap/heap.h"
 #include "shim/module.h"
 #include "shim/os/clock.h"
@@ -52,9 +53,29 @@ void __lsan_init(void);
 
 /* --- before boot ------------------------------------------------------------------------------ */
 
-static void *early_or_enomem(size_t align, size_t size)
+/* A mapping for what is too much there. Nothing of it needs this library to be relocated. */
+static void *early_alloc(size_t align, size_t size)
 {
 	void *p = tm_early_alloc(align, size);
+	return p != NULL ? p : tm_emergency_map(size, align);
+}
+
+static void early_free(void *p)
+{
+	if (tm_emergency_owns(p))
+		tm_emergency_free(p);
+	else
+		tm_early_free(p);
+}
+
+static size_t early_usable(const void *p)
+{
+	return tm_emergency_owns(p) ? tm_emergency_bytes(p) : tm_early_usable(p);
+}
+
+static void *early_or_enomem(size_t align, size_t size)
+{
+	void *p = early_alloc(align, size);
 	if (p == NULL)
 		errno = ENOMEM;
 	return p;
@@ -72,7 +93,7 @@ static void cold_free(void *p)
 	if (tm_boot())
 		tm_root.ops.free(p);
 	else
-		tm_early_free(p);
+		early_free(p);
 }
 
 static void *cold_calloc(size_t n, size_t size)
@@ -85,13 +106,13 @@ static void *cold_calloc(size_t n, size_t size)
 
 static void *early_realloc(void *old, size_t size)
 {
-	size_t keep = tm_early_usable(old), i;
+	size_t keep = early_usable(old), i;
 	unsigned char *p = early_or_enomem(1, size);
 	if (p == NULL)
 		return NULL;
 	for (i = 0; i < keep && i < size; i++)
 		p[i] = ((const unsigned char *)old)[i];
-	tm_early_free(old);
+	early_free(old);
 	return p;
 }
 
@@ -110,7 +131,7 @@ static int cold_posix_memalign(void **ret_p, size_t align, size_t size)
 	void *p;
 	if (tm_boot())
 		return tm_root.ops.posix_memalign(ret_p, align, size);
-	p = tm_early_alloc(align, size);
+	p = early_alloc(align, size);
 	if (p == NULL)
 		return ENOMEM;
 	*ret_p = p;
@@ -119,7 +140,7 @@ static int cold_posix_memalign(void **ret_p, size_t align, size_t size)
 
 static size_t cold_usable_size(void *p)
 {
-	return tm_boot() ? tm_root.ops.usable_size(p) : tm_early_usable(p);
+	return tm_boot() ? tm_root.ops.usable_size(p) : early_usable(p);
 }
 
 static void *cold_new(size_t size)
@@ -127,7 +148,7 @@ static void *cold_new(size_t size)
 	void *p;
 	if (tm_boot())
 		return tm_root.ops.op_new(size);
-	p = tm_early_alloc(1, size);
+	p = early_alloc(1, size);
 	return p != NULL ? p : tm_cxx_new_failed(size, 1);
 }
 
@@ -136,19 +157,19 @@ static void *cold_new_aligned(size_t size, size_t align)
 	void *p;
 	if (tm_boot())
 		return tm_root.ops.op_new_aligned(size, align);
-	p = tm_early_alloc(align, size);
+	p = early_alloc(align, size);
 	return p != NULL ? p : tm_cxx_new_failed(size, align);
 }
 
 static void *cold_new_nothrow(size_t size)
 {
-	return tm_boot() ? tm_root.ops.op_new_nothrow(size) : tm_early_alloc(1, size);
+	return tm_boot() ? tm_root.ops.op_new_nothrow(size) : early_alloc(1, size);
 }
 
 static void *cold_new_aligned_nothrow(size_t size, size_t align)
 {
 	return tm_boot() ? tm_root.ops.op_new_aligned_nothrow(size, align)
-			 : tm_early_alloc(align, size);
+			 : early_alloc(align, size);
 }
 
 static void cold_delete_sized(void *p, size_t size)
@@ -158,7 +179,7 @@ static void cold_delete_sized(void *p, size_t size)
 	if (tm_boot())
 		tm_root.ops.op_delete_sized(p, size);
 	else
-		tm_early_free(p);
+		early_free(p);
 }
 
 #define COLD_OPS                                                                                   \

@@ -96,7 +96,7 @@ static void reset(uint32_t i)
 	atomic_fetch_sub_explicit(&chunk[i].live, RESETTING, memory_order_release);
 }
 
-static void *map(size_t bytes, size_t align)
+void *tm_emergency_map(size_t bytes, size_t align)
 {
 	size_t total = (bytes + align + TM_PAGE_BYTES - 1) & ~(TM_PAGE_BYTES - 1);
 
@@ -143,7 +143,7 @@ void *tm_emergency_alloc(size_t bytes, size_t align)
 			}
 		}
 	}
-	return map(bytes, align);
+	return tm_emergency_map(bytes, align);
 }
 
 /* CHUNKS: in none. */

@@ -14,6 +14,9 @@
 /* Zeroed. `align` is a power of two. NULL without memory. */
 void *tm_emergency_alloc(size_t bytes, size_t align);
 
+/* The same in a mapping of its own, of which there are few. Needs nothing of libc and no relocation. */
+void *tm_emergency_map(size_t bytes, size_t align);
+
 bool tm_emergency_owns(const void *p);
 
 /* What was asked for; 0 if p is no block's start. */
