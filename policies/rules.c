@@ -330,6 +330,20 @@ static bool next_word(struct tm_str *rest, struct tm_str *ret_word)
 	return len != 0;
 }
 
+static bool has_arrow_inside(struct tm_str word)
+{
+	return word.len > 2 && tm_rules_is_inline(word);
+}
+
+/* What no pattern is meant to match: the file is no text. */
+static bool is_text(struct tm_str line)
+{
+	for (size_t i = 0; i < line.len; i++)
+		if ((unsigned char)line.at[i] < ' ' && !is_blank(line.at[i]))
+			return false;
+	return true;
+}
+
 /* `line` has no comment and is not blank. */
 static struct mistake parse_line(struct tm_str line, struct tm_rule *rule)
 {
@@ -338,9 +352,13 @@ static struct mistake parse_line(struct tm_str line, struct tm_rule *rule)
 	bool arrow = false;
 
 	*rule = (struct tm_rule){.size_max = UINT64_MAX, .align_max = UINT64_MAX, .text = line};
+	if (!is_text(line))
+		return wrong("a character that is no text in", line);
 	while (next_word(&rest, &word)) {
 		struct mistake m;
 
+		if (has_arrow_inside(word))
+			return wrong("no blanks around -> in", word);
 		if (tm_str_is(word, "->")) {
 			if (arrow)
 				return wrong("a second arrow in", line);
@@ -348,6 +366,9 @@ static struct mistake parse_line(struct tm_str line, struct tm_rule *rule)
 			continue;
 		}
 		m = arrow ? add_action(&rule->actions, word) : add_match(rule, word);
+		/* a value is told with its key */
+		if (m.problem && m.subject.at > word.at && m.subject.at < word.at + word.len)
+			m.subject = word;
 		if (m.problem)
 			return m;
 		actions += arrow;
@@ -400,12 +421,15 @@ uint32_t tm_rules_parse(struct tm_rules *rules, const struct tm_rules_text *text
 			tm_rules_report *report, void *context)
 {
 	struct tm_str rest = text->text;
-	uint32_t number = 0, added = 0;
+	uint32_t number = 0, added = 0, mistakes = 0;
 	bool more = rest.len != 0;
 
+	/* what some editors put in front of a text */
+	if (tm_str_starts(rest, "\xef\xbb\xbf"))
+		rest = (struct tm_str){rest.at + 3, rest.len - 3};
 	while (more) {
 		struct tm_str line = without_comment(next_line(&rest, text->separator, &more));
-		struct tm_rules_problem problem = {text->file, ++number, NULL, {NULL, 0}};
+		struct tm_rules_problem problem = {text->file, ++number, NULL, {NULL, 0}, 0};
 		struct mistake m;
 		struct tm_rule rule;
 
@@ -425,9 +449,15 @@ uint32_t tm_rules_parse(struct tm_rules *rules, const struct tm_rules_text *text
 		}
 		problem.problem = m.problem;
 		problem.subject = m.subject;
-		if (report)
+		if (report && ++mistakes <= TM_RULES_MISTAKES_TOLD)
 			report(context, &problem);
 	}
+	if (report && mistakes > TM_RULES_MISTAKES_TOLD)
+		report(context, &(struct tm_rules_problem){
+					.file = text->file,
+					.line = number,
+					.problem = "more mistakes than are told, up to this line",
+					.more = mistakes - TM_RULES_MISTAKES_TOLD});
 	if (added)
 		atomic_fetch_add_explicit(&rules->generation, 1, memory_order_release);
 	return added;
@@ -437,7 +467,12 @@ size_t tm_rules_describe(char *buf, size_t size, const struct tm_rules_problem *
 {
 	struct tm_fmt_out out = {buf, size, 0};
 
-	tm_fmt_add(&out, "%s:%u: %s '", problem->file, problem->line, problem->problem);
+	tm_fmt_add(&out, "%s:%u: ", problem->file, problem->line);
+	if (problem->more != 0) {
+		tm_fmt_add(&out, "%u %s", problem->more, problem->problem);
+		return out.len;
+	}
+	tm_fmt_add(&out, "%s '", problem->problem);
 	for (size_t i = 0; i < problem->subject.len; i++) {
 		unsigned char c = (unsigned char)problem->subject.at[i];
 

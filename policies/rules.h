@@ -86,7 +86,11 @@ struct tm_rules_problem {
 	uint32_t line;
 	const char *problem;
 	struct tm_str subject;
+	uint32_t more; /* so many others, which are not told one by one; 0: this is one */
 };
+
+/* A file that is no rules file has as many mistakes as lines. */
+#define TM_RULES_MISTAKES_TOLD 10u
 
 typedef void tm_rules_report(void *context, const struct tm_rules_problem *problem);
 

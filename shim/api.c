@@ -22,6 +22,7 @@
 #include "shim/heap/account.h"
 #include "shim/report.h"
 #include "shim/routing.h"
+#include "shim/ruling.h"
 #include "shim/trace.h"
 
 static _Atomic uint64_t sessions_begun;
@@ -94,7 +95,7 @@ TM_EXPORT int tiermalloc_set_tier(const char *rule)
 {
 	if (rule == NULL)
 		return -EINVAL;
-	return serves() ? tm_routing_add_rule(rule) : -ENOSYS;
+	return serves() ? tm_ruling_add(rule) : -ENOSYS;
 }
 
 TM_EXPORT size_t tiermalloc_trim(int tier)

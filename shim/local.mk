@@ -52,6 +52,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/ledger.h \
 	%reldir%/routing.c \
 	%reldir%/routing.h \
+	%reldir%/ruling.c \
+	%reldir%/ruling.h \
 	%reldir%/places.c \
 	%reldir%/places.h \
 	%reldir%/ledger_areas.c \

@@ -27,7 +27,7 @@ static enum tm_part part_of(enum tm_tier tier)
 	return tm_tier_part(tier == TM_TIER_ALL ? TM_TIER_SESSION : tier, TM_TIER_ASKED);
 }
 
-static void make_listed(const struct tm_tunables_pool *item, struct tm_str text)
+static int make_listed(const struct tm_tunables_pool *item, struct tm_str text)
 {
 	struct tm_pool_wish wish = {.bytes = item->bytes,
 				    .count = item->count,
@@ -36,7 +36,7 @@ static void make_listed(const struct tm_tunables_pool *item, struct tm_str text)
 				    .fills = true};
 	int rc = tm_pool_make(&wish);
 	const char *why = rc == -EEXIST   ? "there is one of that size, or of its class of slots"
-			  : rc == -ENOSPC ? "64 are the most"
+			  : rc == -ENOSPC ? "64 are the most, nor for what follows"
 			  : rc == -ENOMEM ? "no memory"
 			  : rc == -EFBIG  ? "the machine has less memory"
 					  : "there are not so many addresses";
@@ -44,6 +44,7 @@ static void make_listed(const struct tm_tunables_pool *item, struct tm_str text)
 	if (rc != 0)
 		tm_msg(TM_MSG_WARN, "TIERMALLOC_POOLS: no pool for '%.*s': %s", (int)text.len,
 		       text.at, why);
+	return rc;
 }
 
 static void read_list(const char *value)
@@ -59,7 +60,8 @@ static void read_list(const char *value)
 		before.len -= rest.len;
 		if (before.len != 0 && before.at[before.len - 1] == ',')
 			before.len--;
-		make_listed(&item, before);
+		if (make_listed(&item, before) == -ENOSPC)
+			return;
 	}
 }
 
@@ -128,8 +130,8 @@ static TM_COLD struct tm_pool *make_for_rule(size_t size, unsigned rule,
 	if ((rc == -EFBIG || rc == -EINVAL) && wish.fills &&
 	    !atomic_exchange_explicit(&told, true, memory_order_relaxed))
 		tm_msg(TM_MSG_WARN,
-		       "no pool of a rule for blocks of %zu bytes: the machine has less memory",
-		       size);
+		       "rule in line %u: no pool for blocks of %zu bytes: the machine has less memory",
+		       tm_routing_line(rule), size);
 	return tm_pool_find(size, rule);
 }
 

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "shim/alloc_debug.h"
 #include "shim/base/bits.h"
 #include "shim/boot.h"
 #include "shim/decisions.h"
@@ -23,14 +22,10 @@
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 #include "shim/places.h"
-#include "shim/pooling.h"
+#include "shim/ruling.h"
 #include "shim/source_drop.h"
 
-/* Rules that tiermalloc_set_tier may add to those of the environment. */
-#define ADDED_RULES_MAX 64u
-#define PROFILE_RULES_MAX 512u
 #define HAND_OVER_UNITS ((size_t)1 << 20) /* all of a run */
-#define RULES_FILE_MAX ((size_t)1 << 20)
 
 /* Looks at what medium blocks do: aimed at one in so many milliseconds, after so many requests. */
 #define LOOK_MS 25u
@@ -67,14 +62,7 @@ struct mine {
 };
 _Static_assert(sizeof(struct mine) <= TM_HEAP_ROOM_BYTES, "it fits behind a heap");
 
-static struct {
-	struct tm_route route;
-	struct tm_rules rules;
-	_Atomic bool ready;     /* the sites have memory */
-	_Atomic bool failed;    /* there is none: not tried again */
-	_Atomic uint8_t guards; /* bit n: a rule says enum tm_rule_guard n */
-	struct tm_lock lock;    /* of adding rules and of the first block */
-} routing = {.lock = TM_LOCK_INIT(TM_RANK_RULES)};
+struct tm_routing tm_routing = {.lock = TM_LOCK_INIT(TM_RANK_RULES)};
 
 static struct mine *mine_of(struct tm_heap *h)
 {
@@ -107,7 +95,7 @@ static struct mine *mine_of_asker(struct tm_heap *h)
 {
 	struct mine *mine = mine_of(h);
 
-	if (TM_UNLIKELY(routing.rules.by_thread))
+	if (TM_UNLIKELY(tm_routing.rules.by_thread))
 		look_at_name(mine);
 	return mine;
 }
@@ -128,31 +116,31 @@ static TM_NOINLINE bool make_ready(void)
 {
 	struct tm_route_memory memory = {0};
 
-	if (atomic_load_explicit(&routing.failed, memory_order_relaxed))
+	if (atomic_load_explicit(&tm_routing.failed, memory_order_relaxed))
 		return false;
-	tm_lock_acquire(&routing.lock);
-	if (!atomic_load_explicit(&routing.ready, memory_order_relaxed)) {
+	tm_lock_acquire(&tm_routing.lock);
+	if (!atomic_load_explicit(&tm_routing.ready, memory_order_relaxed)) {
 		/* where memory is limited it is needed for better things */
 		if (TM_SITES_BYTES <= tm_zone.room / 16)
 			memory.sites = tm_mem_map(page_round(TM_SITES_BYTES));
-		memory.site_rules = routing.route.site_rules;
+		memory.site_rules = tm_routing.route.site_rules;
 		if (memory.sites != NULL) {
-			tm_route_init(&routing.route, &memory);
-			routing.route.clock = clock_ms;
-			tm_decisions_follow(&routing.route);
+			tm_route_init(&tm_routing.route, &memory);
+			tm_routing.route.clock = clock_ms;
+			tm_decisions_follow(&tm_routing.route);
 			/* release: whoever sees it sees the table */
-			atomic_store_explicit(&routing.ready, true, memory_order_release);
+			atomic_store_explicit(&tm_routing.ready, true, memory_order_release);
 		} else {
-			atomic_store_explicit(&routing.failed, true, memory_order_relaxed);
+			atomic_store_explicit(&tm_routing.failed, true, memory_order_relaxed);
 		}
 	}
-	tm_lock_release(&routing.lock);
-	return atomic_load_explicit(&routing.ready, memory_order_relaxed);
+	tm_lock_release(&tm_routing.lock);
+	return atomic_load_explicit(&tm_routing.ready, memory_order_relaxed);
 }
 
 static bool is_ready(void)
 {
-	return TM_LIKELY(atomic_load_explicit(&routing.ready, memory_order_acquire)) ||
+	return TM_LIKELY(atomic_load_explicit(&tm_routing.ready, memory_order_acquire)) ||
 	       make_ready();
 }
 
@@ -181,7 +169,7 @@ static void tell_requests(struct tm_heap *h)
 	if (mine->period == 0 || requests <= 0)
 		return;
 	h->medium_left = mine->period;
-	tm_route_heard(&routing.route, &mine->thread, (uint32_t)requests);
+	tm_route_heard(&tm_routing.route, &mine->thread, (uint32_t)requests);
 }
 
 static struct tm_route_request ask(const struct tm_heap *h,
@@ -207,7 +195,7 @@ struct tm_route_decision tm_routing_decide(struct tm_heap *h,
 		return d;
 	if (tm_routing_phase() == TM_PHASE_LOAD)
 		tell_requests(h);
-	d = tm_route_decide(&routing.route, &mine_of_asker(h)->thread, &r);
+	d = tm_route_decide(&tm_routing.route, &mine_of_asker(h)->thread, &r);
 	follow_phase();
 	tm_source_drop_pass();
 	return d;
@@ -215,7 +203,7 @@ struct tm_route_decision tm_routing_decide(struct tm_heap *h,
 
 bool tm_routing_guards(enum tm_rule_guard guard)
 {
-	return (atomic_load_explicit(&routing.guards, memory_order_relaxed) >> guard & 1) != 0;
+	return (atomic_load_explicit(&tm_routing.guards, memory_order_relaxed) >> guard & 1) != 0;
 }
 
 enum tm_rule_guard tm_routing_guard(struct tm_heap *h, const struct tm_routing_request *request)
@@ -223,11 +211,11 @@ enum tm_rule_guard tm_routing_guard(struct tm_heap *h, const struct tm_routing_r
 	struct tm_route_request r = ask(h, request);
 	unsigned rule;
 
-	if (atomic_load_explicit(&routing.guards, memory_order_relaxed) == 0 || !is_ready())
+	if (atomic_load_explicit(&tm_routing.guards, memory_order_relaxed) == 0 || !is_ready())
 		return TM_RULE_GUARD_UNSET;
-	rule = tm_route_rule(&routing.route, &mine_of_asker(h)->thread, &r);
+	rule = tm_route_rule(&tm_routing.route, &mine_of_asker(h)->thread, &r);
 	return rule == 0 ? TM_RULE_GUARD_UNSET
-			 : (enum tm_rule_guard)tm_rules_actions(&routing.rules, rule)->guard;
+			 : (enum tm_rule_guard)tm_rules_actions(&tm_routing.rules, rule)->guard;
 }
 
 /* --- blocks up to 64 KiB ---------------------------------------------------------------------- */
@@ -270,7 +258,7 @@ static bool is_temporary(struct tm_heap *h, uint32_t n, struct note *note)
 				  ? 0
 				  : (uint32_t)tm_bits_min(died, note->before);
 	batch.died_soon = died - batch.died_late;
-	d = tm_route_batch(&routing.route, &mine_of(h)->thread, &batch);
+	d = tm_route_batch(&tm_routing.route, &mine_of(h)->thread, &batch);
 	/* what a pool was made for comes from there */
 	if (batch.size <= TM_SLOT_MAX && tm_pool_of_class(tm_class_of(batch.size)) != NULL)
 		return false;
@@ -298,7 +286,7 @@ static void census(struct tm_heap *h, struct note *notes)
 
 static void look_at_epoch(struct tm_heap *h, struct mine *mine)
 {
-	uint32_t epoch = tm_lifetime_now(&routing.route.epoch);
+	uint32_t epoch = tm_lifetime_now(&tm_routing.route.epoch);
 	uint64_t before, after;
 
 	if (epoch == mine->census_epoch || (before = tm_clock_ns()) < mine->next_census_ns)
@@ -378,7 +366,7 @@ void tm_routing_born(void *p, struct tm_route_decision decision)
 	g->large.epoch = decision.epoch;
 	if (TM_UNLIKELY(decision.rule != 0)) {
 		const struct tm_rule_actions *actions =
-			tm_rules_actions(&routing.rules, decision.rule);
+			tm_rules_actions(&tm_routing.rules, decision.rule);
 
 		apply_huge(p, g, (enum tm_rule_huge)actions->huge);
 		if (actions->node != TM_RULE_NODE_UNSET)
@@ -388,27 +376,32 @@ void tm_routing_born(void *p, struct tm_route_decision decision)
 
 const struct tm_rule_actions *tm_routing_actions(unsigned rule)
 {
-	return tm_rules_actions(&routing.rules, rule);
+	return tm_rules_actions(&tm_routing.rules, rule);
+}
+
+unsigned tm_routing_line(unsigned rule)
+{
+	return tm_routing.rules.rule[rule - 1].line;
 }
 
 struct tm_route_death tm_routing_dies(const struct tm_granule *g)
 {
-	if (routing.route.sites.record != NULL)
-		tm_route_will_free(&routing.route, g->large.site);
+	if (tm_routing.route.sites.record != NULL)
+		tm_route_will_free(&tm_routing.route, g->large.site);
 	return (struct tm_route_death){g->large.site, g->large.epoch, g->large.requested};
 }
 
 void tm_routing_died(struct tm_heap *h, struct tm_route_death death)
 {
-	if (!atomic_load_explicit(&routing.ready, memory_order_acquire))
+	if (!atomic_load_explicit(&tm_routing.ready, memory_order_acquire))
 		return;
-	tm_route_freed(&routing.route, &mine_of(h)->thread, death);
+	tm_route_freed(&tm_routing.route, &mine_of(h)->thread, death);
 }
 
 void tm_routing_step(void)
 {
 	if (is_ready()) {
-		tm_route_step(&routing.route);
+		tm_route_step(&tm_routing.route);
 		follow_phase();
 	}
 }
@@ -416,179 +409,41 @@ void tm_routing_step(void)
 void tm_routing_serve(void)
 {
 	if (is_ready()) {
-		tm_phase_step(&routing.route.phase);
+		tm_phase_step(&tm_routing.route.phase);
 		follow_phase();
 	}
 }
 
 void tm_routing_forget(uintptr_t begin, uintptr_t end)
 {
-	if (atomic_load_explicit(&routing.ready, memory_order_acquire))
-		tm_route_forget(&routing.route, begin, end);
+	if (atomic_load_explicit(&tm_routing.ready, memory_order_acquire))
+		tm_route_forget(&tm_routing.route, begin, end);
 	tm_places_forget(begin, end);
 }
 
 enum tm_phase_kind tm_routing_phase(void)
 {
-	return tm_phase_now(&routing.route.phase);
+	return tm_phase_now(&tm_routing.route.phase);
 }
 
 const struct tm_route *tm_routing_state(void)
 {
-	return atomic_load_explicit(&routing.ready, memory_order_acquire) ? &routing.route : NULL;
+	return atomic_load_explicit(&tm_routing.ready, memory_order_acquire) ? &tm_routing.route
+									     : NULL;
 }
 
-/* --- rules ------------------------------------------------------------------------------------ */
-
-static void tell(void *context, const struct tm_rules_problem *problem)
-{
-	char line[512];
-
-	(void)context;
-	tm_rules_describe(line, sizeof(line), problem);
-	tm_msg(TM_MSG_WARN, "%s", line);
-}
-
-static int begin_rules(uint32_t count)
-{
-	struct tm_rule *memory;
-	void *sets;
-
-	if (routing.rules.rule != NULL)
-		return 0;
-	memory = tm_mem_map(page_round(count * sizeof(*memory)));
-	sets = tm_mem_map(page_round(TM_ROUTE_SITE_RULES_BYTES));
-	if (memory == NULL || sets == NULL)
-		return -ENOMEM;
-	tm_rules_init(&routing.rules, memory, count);
-	routing.route.site_rules = sets;
-	tm_places_serve(&routing.route);
-	/* release: a request that sees the rules sees their memory */
-	__atomic_store_n(&routing.route.rules, &routing.rules, __ATOMIC_RELEASE);
-	return 0;
-}
-
-/* The file's text, in memory of its own that stays, since patterns are slices of it. */
-static struct tm_str read_file(const char *variable, const char *path)
-{
-	char *text = tm_mem_map(RULES_FILE_MAX);
-	long n = text == NULL ? -ENOMEM : tm_proc_read(path, text, RULES_FILE_MAX);
-
-	if (n < 0) {
-		tm_msg(TM_MSG_WARN, "%s: cannot read '%s' (error %d)", variable, path, (int)-n);
-		return (struct tm_str){NULL, 0};
-	}
-	if (n == RULES_FILE_MAX - 1) {
-		tm_msg(TM_MSG_WARN, "%s: '%s' is longer than 1 MiB, the rest is not read", variable,
-		       path);
-		while (n > 0 && text[n - 1] != '\n')
-			n--;
-	}
-	return (struct tm_str){text, (size_t)n};
-}
-
-static void note_guard(const struct tm_rule *rule)
-{
-	if (rule->actions.guard != TM_RULE_GUARD_UNSET)
-		atomic_fetch_or_explicit(&routing.guards, (uint8_t)(1u << rule->actions.guard),
-					 memory_order_relaxed);
-}
-
-static void read_rules(const char *value)
-{
-	struct tm_rules_text text = {"TIERMALLOC_RULES", tm_str_of(value), TM_RULES_INLINE};
-	uint32_t count;
-
-	if (!tm_rules_is_inline(text.text)) {
-		text = (struct tm_rules_text){value, read_file("TIERMALLOC_RULES", value), '\n'};
-		if (text.text.len == 0)
-			return;
-	}
-	/* as many again for a profile */
-	count = tm_rules_count_lines(text.text, text.separator) + ADDED_RULES_MAX +
-		PROFILE_RULES_MAX;
-	if (begin_rules((uint32_t)tm_bits_min(count, TM_RULES_MAX)) != 0) {
-		tm_msg(TM_MSG_WARN, "TIERMALLOC_RULES: no memory");
-		return;
-	}
-	tm_rules_parse(&routing.rules, &text, tell, NULL);
-	for (uint32_t i = 0; i < atomic_load(&routing.rules.count); i++) {
-		note_guard(&routing.rules.rule[i]);
-		tm_pooling_check(text.file, &routing.rules.rule[i]);
-	}
-}
-
-/* What an earlier run learned, as tune wrote it: rules that give way to all others. */
-static void read_profile(const char *path)
-{
-	struct tm_rules_text text = {path, read_file("TIERMALLOC_PROFILE", path), '\n'};
-	uint32_t first, capacity;
-
-	if (text.text.len == 0)
-		return;
-	if (begin_rules(PROFILE_RULES_MAX + ADDED_RULES_MAX) != 0) {
-		tm_msg(TM_MSG_WARN, "TIERMALLOC_PROFILE: no memory");
-		return;
-	}
-	first = atomic_load_explicit(&routing.rules.count, memory_order_relaxed);
-	/* what comes at run time keeps its room */
-	capacity = routing.rules.capacity;
-	routing.rules.capacity = (uint32_t)tm_bits_min(first + PROFILE_RULES_MAX, capacity);
-	tm_rules_parse(&routing.rules, &text, tell, NULL);
-	routing.rules.capacity = capacity;
-	for (uint32_t i = first; i < atomic_load(&routing.rules.count); i++)
-		routing.rules.rule[i].is_profile = true;
-}
+/* --- start ------------------------------------------------------------------------------------ */
 
 void tm_routing_init(void)
 {
 	const struct tm_options *options = &tm_root.options;
 
-	tm_lock_register(&routing.lock);
+	tm_lock_register(&tm_routing.lock);
 	tm_places_init();
 	tm_tier_configure(options->max_bytes);
 	tm_tier_temporary_apart = options->max_bytes[TM_TIER_TEMPORARY] != TM_OPTION_NONE ||
 				  options->keep_bytes[TM_TIER_TEMPORARY] != TM_OPTION_AUTO ||
 				  options->decay_ms[TM_TIER_TEMPORARY] != TM_OPTION_AUTO;
 	tm_tier_observe = options->mode == TM_MODE_OBSERVE;
-	if (options->rules != NULL && options->rules[0] != '\0')
-		read_rules(options->rules);
-	if (options->profile != NULL && options->profile[0] != '\0')
-		read_profile(options->profile);
-}
-
-int tm_routing_add_rule(const char *line)
-{
-	struct tm_rules_text text = {"tiermalloc_set_tier", tm_str_of(line), TM_RULES_INLINE};
-	size_t len = text.text.len;
-	struct tm_rule rule;
-	struct tm_rules alone;
-	char *copy;
-	int rc;
-
-	if (len == 0 || len > TM_RULES_LINE_MAX)
-		return -EINVAL;
-	tm_rules_init(&alone, &rule, 1);
-	if (tm_rules_parse(&alone, &text, NULL, NULL) == 0)
-		return -EINVAL;
-	if (!tm_alloc_debug_can((enum tm_rule_guard)rule.actions.guard))
-		return -EOPNOTSUPP;
-	copy = tm_meta_alloc(len + 1, 1);
-	if (copy == NULL)
-		return -ENOMEM;
-	memcpy(copy, line, len);
-	text.text.at = copy;
-	tm_lock_acquire(&routing.lock);
-	rc = begin_rules(ADDED_RULES_MAX);
-	if (rc == 0 && atomic_load_explicit(&routing.rules.count, memory_order_relaxed) >=
-			       routing.rules.capacity)
-		rc = -ENOSPC;
-	if (rc == 0 && tm_rules_parse(&routing.rules, &text, NULL, NULL) == 0)
-		rc = -EINVAL;
-	if (rc == 0) {
-		note_guard(&rule);
-		tm_route_rules_added(&routing.route);
-	}
-	tm_lock_release(&routing.lock);
-	return rc;
+	tm_ruling_init();
 }

@@ -12,6 +12,18 @@
 
 #include "policies/route.h"
 #include "shim/heap/account.h"
+#include "shim/os/lock.h"
+
+/* For routing.c and ruling.c. */
+struct tm_routing {
+	struct tm_route route;
+	struct tm_rules rules;
+	_Atomic bool ready;     /* the sites have memory */
+	_Atomic bool failed;    /* there is none: not tried again */
+	_Atomic uint8_t guards; /* bit n: a rule says enum tm_rule_guard n */
+	struct tm_lock lock;    /* of adding rules and of the first block */
+};
+extern TM_HIDDEN struct tm_routing tm_routing;
 
 /* At boot, after the heap: settings, rules. */
 void tm_routing_init(void);
@@ -56,14 +68,11 @@ bool tm_routing_guards(enum tm_rule_guard guard);
 /* What a rule says about guarding this request, of any size; nobody else is asked. */
 enum tm_rule_guard tm_routing_guard(struct tm_heap *h, const struct tm_routing_request *request);
 
+/* Where the rule stands. */
+unsigned tm_routing_line(unsigned rule);
+
 /* dlclose: what is known of call sites in [begin, end) is void. */
 void tm_routing_forget(uintptr_t begin, uintptr_t end);
-
-/*
- * Appends one rule. 0, -EINVAL for a rule that is none, -ENOMEM, -ENOSPC; -EOPNOTSUPP for one that
- * guards blocks where the environment asked for no guards: the family was chosen at boot.
- */
-int tm_routing_add_rule(const char *line);
 
 /* Loading or serving. */
 enum tm_phase_kind tm_routing_phase(void);

@@ -10,9 +10,12 @@
 #include "shim/heap/meta.h"
 #include "shim/heap/part.h"
 #include "shim/heap/tier.h"
+#include "shim/os/proc.h"
 
 /* Made resident so much at a time, with a look at the limit of the control group between. */
 #define POPULATE_BYTES ((size_t)16 << 20)
+/* Of the machine's memory, pools leave so much to others. */
+#define SPARED_SHARE 8u
 
 struct tm_pools tm_pools = {.lock = TM_LOCK_INIT(TM_RANK_POOL), .memory = UINT64_MAX};
 
@@ -172,15 +175,31 @@ static bool add_chunk(struct tm_pool *pool, uint32_t slots)
 	return true;
 }
 
+/* Slots that the machine has memory for: one that is filled to the brim kills its processes. */
+static uint32_t room_of(const struct tm_pool *pool)
+{
+	uint64_t available = tm_proc_available_bytes();
+	uint64_t spared = tm_proc_memory_bytes() / SPARED_SHARE;
+
+	if (available == UINT64_MAX)
+		return UINT32_MAX;
+	available = available > spared ? available - spared : 0;
+	return (uint32_t)tm_bits_min(available / ((uint64_t)pool->slot_pages << TM_PAGE_SHIFT),
+				     UINT32_MAX);
+}
+
 /* [lock] What memory there is: halves where the whole is not to be had. */
 static void fill(struct tm_pool *pool)
 {
-	uint32_t slots = pool->count - pool->owned;
+	uint32_t left = (uint32_t)tm_bits_min(pool->count - pool->owned, room_of(pool));
+	uint32_t slots = left;
 
-	while (pool->owned < pool->count && pool->chunks < TM_POOL_CHUNKS && slots != 0) {
-		if (!add_chunk(pool, slots))
+	while (pool->chunks < TM_POOL_CHUNKS && slots != 0) {
+		if (add_chunk(pool, slots))
+			left -= slots;
+		else
 			slots /= 2;
-		slots = (uint32_t)tm_bits_min(slots, pool->count - pool->owned);
+		slots = (uint32_t)tm_bits_min(slots, left);
 	}
 	/* memory may come: it is tried again, ever more rarely */
 	pool->next_fill = (uint32_t)tm_bits_min(pool->misses * 2 + 1, UINT32_MAX);

@@ -142,6 +142,29 @@ uint64_t tm_proc_memory_bytes(void)
 		       : UINT64_MAX;
 }
 
+uint64_t tm_proc_available_bytes(void)
+{
+	static const char key[] = "MemAvailable:";
+	char buf[256];
+	struct tm_str rest, line;
+	uint64_t kib;
+
+	if (!tm_proc_may_open() || tm_proc_read("/proc/meminfo", buf, sizeof(buf)) < 0)
+		return UINT64_MAX;
+	rest = tm_str_of(buf);
+	while (tm_parse_next(&rest, '\n', &line)) {
+		if (!tm_str_starts(line, key))
+			continue;
+		line = tm_str_trim(
+			(struct tm_str){line.at + sizeof(key) - 1, line.len - (sizeof(key) - 1)});
+		for (size_t i = 0; i < line.len; i++)
+			if (line.at[i] == ' ')
+				line.len = i;
+		return tm_parse_u64(line, &kib) == 0 ? kib << 10 : UINT64_MAX;
+	}
+	return UINT64_MAX;
+}
+
 int tm_proc_read_u64(const char *path, uint64_t *ret_value)
 {
 	char buf[64];

@@ -22,6 +22,9 @@ bool tm_proc_may_open(void);
 /* Of the machine, at boot; UINT64_MAX: the kernel doesn't say. */
 uint64_t tm_proc_memory_bytes(void);
 
+/* What may still be made resident without pressure, now; UINT64_MAX: the kernel doesn't say. */
+uint64_t tm_proc_available_bytes(void);
+
 /* The file's first size - 1 bytes and a zero byte. Bytes read, or -errno. A pipe is waited for a second. */
 long tm_proc_read(const char *path, char *buf, size_t size);
 

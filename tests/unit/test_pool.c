@@ -10,6 +10,7 @@
 
 #include "shim/heap/pool.h"
 #include "shim/heap/tier.h"
+#include "shim/os/proc.h"
 #include "tests/unit/heap_fake.h"
 
 #define SLOT_BYTES ((size_t)768 << 10)
@@ -488,4 +489,30 @@ Test(pool, one_class_has_one_pool)
 	wish.bytes = 2000;
 	wish.rule = 1;
 	cr_assert_eq(tm_pool_make(&wish), -EINVAL);
+}
+
+static uint64_t filled;
+
+static int count_populate(void *at, size_t bytes)
+{
+	(void)at;
+	filled += bytes;
+	return 0;
+}
+
+Test(pool, the_machine_is_not_filled_to_the_brim)
+{
+	struct tm_zone_os os = fake_os;
+	struct tm_pool *pool;
+	uint64_t memory = tm_proc_memory_bytes();
+
+	fresh();
+	os.populate = count_populate;
+	tm_zone.os = &os;
+	filled = 0;
+	pool = make((size_t)64 << 20, (size_t)(memory >> 25), true);
+	take(pool);
+	cr_assert(filled <= memory - memory / 8, "%zu of %zu", (size_t)filled, (size_t)memory);
+	cr_assert(pool->owned < pool->count);
+	tm_zone.os = &fake_os;
 }

@@ -141,24 +141,28 @@ Test(rules, mistakes_name_the_problem_and_the_subject)
 	wrong("size -> tier=session", "not KEY=VALUE: 'size'");
 	wrong("size>1K -> tier=session", "use =, >= or <= in 'size>1K'");
 	wrong("size= -> tier=session", "no value in 'size='");
-	wrong("size=many -> tier=session", "not a size such as 768K: 'many'");
-	wrong("size=2K..1K -> tier=session", "the range is empty: '2K..1K'");
-	wrong("size>=2K size<=1K -> tier=session", "no number is left after '1K'");
+	wrong("size=many -> tier=session", "not a size such as 768K: 'size=many'");
+	wrong("size=2K..1K -> tier=session", "the range is empty: 'size=2K..1K'");
+	wrong("size>=2K size<=1K -> tier=session", "no number is left after 'size<=1K'");
 	wrong("colour=red -> tier=session",
 	      "unknown match, use module, symbol, thread, site, size, align or phase, not 'colour'");
 	wrong("module>=x -> tier=session", "only = is allowed for 'module'");
 	wrong("module=x module=y -> tier=session", "given twice: 'module'");
-	wrong("phase=idle -> tier=session", "not load or serve: 'idle'");
-	wrong("site=abc -> tier=session", "not BUILDID+OFFSET: 'abc'");
-	wrong("site=abc+zz -> tier=session", "not BUILDID+OFFSET: 'abc+zz'");
-	wrong("size=1K -> tier=eternal", "not persistent, session or temporary: 'eternal'");
+	wrong("phase=idle -> tier=session", "not load or serve: 'phase=idle'");
+	wrong("site=abc -> tier=session", "not BUILDID+OFFSET: 'site=abc'");
+	wrong("site=abc+zz -> tier=session", "not BUILDID+OFFSET: 'site=abc+zz'");
+	wrong("size=1K -> tier=eternal", "not persistent, session or temporary: 'tier=eternal'");
 	wrong("size=1K -> tier=session tier=session", "given twice: 'tier'");
-	wrong("size=1K -> huge=2M", "not auto, always or never: '2M'");
-	wrong("size=1K -> guard=on", "not off, sample or all: 'on'");
-	wrong("size=1K -> node=far", "not a node's number, interleave or local: 'far'");
-	wrong("size=1K -> pool=0", "not a number of blocks: '0'");
-	wrong("size=1K -> keep=lots", "not a size such as 768K: 'lots'");
+	wrong("size=1K -> huge=2M", "not auto, always or never: 'huge=2M'");
+	wrong("size=1K -> guard=on", "not off, sample or all: 'guard=on'");
+	wrong("size=1K -> node=far", "not a node's number, interleave or local: 'node=far'");
+	wrong("size=1K -> pool=0", "not a number of blocks: 'pool=0'");
+	wrong("size=1K -> keep=lots", "not a size such as 768K: 'keep=lots'");
 	wrong("size=1K -> tier>=session", "only = is allowed for 'tier'");
+	wrong("size=1K->tier=session", "no blanks around -> in 'size=1K->tier=session'");
+	wrong("size>=1K ->tier=session", "no blanks around -> in '->tier=session'");
+	wrong("module=a\x01 -> tier=session",
+	      "a character that is no text in 'module=a? -> tier=session'");
 }
 
 Test(rules, a_complaint_is_one_line_whatever_the_subject)
@@ -278,4 +282,33 @@ Test(rules, appending_raises_the_generation)
 	cr_assert_eq(tm_rules_parse(&rules, &t, tell, NULL), 1);
 	cr_assert_eq(atomic_load(&rules.generation), 2);
 	cr_assert_eq(ask("m", 9), 2);
+}
+
+Test(rules, a_file_that_is_none_is_told_of_in_a_few_lines)
+{
+	static char text[64 * 1000];
+	size_t at = 0;
+
+	for (int i = 0; i < 1000; i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "nonsense\n");
+	snprintf(text + at, sizeof(text) - at, "size=1K -> tier=session\n");
+	cr_assert_eq(parse(text), 1);
+	cr_assert(strstr(said, "r:10: not KEY=VALUE: 'nonsense'\n") != NULL, "%s", said);
+	cr_assert(strstr(said, "r:11:") == NULL, "%s", said);
+	cr_assert(strstr(said, "r:1002: 990 more mistakes than are told, up to this line\n") !=
+				  NULL ||
+			  strstr(said,
+				 "r:1001: 990 more mistakes than are told, up to this line\n") !=
+				  NULL,
+		  "%s", said);
+}
+
+Test(rules, zeros_are_no_text_and_a_byte_order_mark_is_none)
+{
+	struct tm_rules_text text = {"r", {"module=a\0b -> tier=session", 26}, '\n'};
+
+	cr_assert_eq(parse("\xef\xbb\xbfsize=1K -> tier=session\n"), 1);
+	said[0] = '\0';
+	cr_assert_eq(tm_rules_parse(&rules, &text, tell, NULL), 0);
+	cr_assert(strstr(said, "a character that is no text in 'module=a?b") != NULL, "%s", said);
 }
