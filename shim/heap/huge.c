@@ -2,6 +2,7 @@
 #include "shim/heap/huge.h"
 
 #include "shim/base/bits.h"
+#include "shim/heap/collapse.h"
 #include "shim/heap/heap.h"
 #include "shim/heap/limit.h"
 #include "shim/os/buddy.h"
@@ -99,6 +100,7 @@ static enum tm_huge_step advise(uint32_t page, size_t units)
 
 	if (!has_room(bytes)) {
 		atomic_store_explicit(&guard.owed[u->part], true, memory_order_relaxed);
+		tm_collapse_want((enum tm_part)u->part);
 		return TM_HUGE_SCARCE;
 	}
 	if (tm_zone.os->hugepage(tm_zone_page_addr(page), bytes)) {

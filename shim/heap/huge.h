@@ -6,7 +6,7 @@
  *
  * Guard: where the kernel has few free pieces of 2 MiB, a fault in advised memory waits for compaction
  * (others measured 5 times slower programs). Then new memory stays plain, and tm_huge_tick advises it
- * once there is room again: the kernel's own thread collapses it in the background.
+ * once there is room again, and collapse.c collapses what was written meanwhile.
  *
  * Under the lock of the part whose memory it is. Counters are relaxed.
  */

@@ -3,10 +3,12 @@
 
 #include <errno.h>
 
+#include "shim/heap/collapse.h"
 #include "shim/heap/dense.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/grow.h"
 #include "shim/heap/pool.h"
+#include "shim/heap/purge.h"
 #include "shim/heap/tier.h"
 
 /* Shorter blocks could begin in one granule. */
@@ -76,6 +78,8 @@ void *tm_large_take(const struct tm_large_request *r)
 	for (size_t i = 0; p == NULL && i < TM_ARRAY_LEN(others); i++)
 		if (others[i] != r->part && tm_extent_fits(others[i], pages_of(r->bytes)))
 			p = take_in(r, others[i]);
+	if (TM_UNLIKELY(tm_purge_mode() == TM_PURGE_WATCHED && tm_collapse_is_wanted()))
+		tm_purge_notice(1);
 	return p;
 }
 

@@ -5,6 +5,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/arena.c \
 	%reldir%/arena_check.c \
 	%reldir%/arena.h \
+	%reldir%/collapse.c \
+	%reldir%/collapse.h \
 	%reldir%/dense.c \
 	%reldir%/dense.h \
 	%reldir%/emergency.c \

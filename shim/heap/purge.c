@@ -2,6 +2,7 @@
 #include "shim/heap/purge.h"
 
 #include "shim/base/bits.h"
+#include "shim/heap/collapse.h"
 #include "shim/heap/dense.h"
 #include "shim/heap/grow.h"
 #include "shim/heap/huge.h"
@@ -125,6 +126,7 @@ static void mark_given(struct tm_part_state *ps, struct piece piece, bool ok)
 		tm_unit_unlist(ps, at);
 		if (ok) {
 			__atomic_store_n(&u->touched, u->touched & ~mask, __ATOMIC_RELAXED);
+			__atomic_fetch_and(&u->flags, (uint8_t)~TM_UNIT_TRIED, __ATOMIC_RELAXED);
 			if (mask == UINT32_MAX)
 				u->fresh = 0;
 		} else {
@@ -376,6 +378,9 @@ size_t tm_purge_tick(uint64_t now_ms)
 		if (i != TM_PART_GROW)
 			left += tick_part((enum tm_part)i);
 	left += tm_grow_tick(decay_ticks(TM_PART_GROW), policy_of(TM_PART_GROW)->keep_bytes);
+	/* the helper, on nobody's time */
+	if (tm_purge_mode() == TM_PURGE_TICKING && tm_collapse_tick())
+		left++;
 	tm_lock_release(&purge.lock);
 	return left;
 }
@@ -546,7 +551,7 @@ void tm_purge_notice(uint64_t event)
 {
 	switch (tm_purge_mode()) {
 	case TM_PURGE_WATCHED:
-		if (tm_purge_retained() > TM_PURGE_KICK_BYTES)
+		if (tm_purge_retained() > TM_PURGE_KICK_BYTES || tm_collapse_is_wanted())
 			call_help();
 		else if (event % EVENTS_PER_LOOK == 0)
 			/* too little for a thread, but a program that goes on gives it back itself */

@@ -7,6 +7,7 @@
  * write what it takes, pays nothing. Called by extent.c under the part's lock.
  */
 #include "shim/base/bits.h"
+#include "shim/heap/collapse.h"
 #include "shim/heap/limit.h"
 #include "shim/heap/part.h"
 #include "shim/os/sys.h"
@@ -69,6 +70,8 @@ void tm_settle(struct tm_part_state *ps)
 		at |= CHUNK_UNITS - 1;
 	}
 	ps->settle_unit = at < end ? at : 0;
-	if (at >= end)
-		ps->settled_pages = ps->settle_pages;
+	if (at < end)
+		return;
+	ps->settled_pages = ps->settle_pages;
+	tm_collapse_want(tm_part_of(ps));
 }

@@ -31,6 +31,7 @@ const struct tm_zone_os tm_zone_os_real = {
 	.move = tm_mem_move,
 	.map_hugetlb = tm_mem_map_hugetlb,
 	.populate = tm_mem_populate_write,
+	.collapse = tm_mem_collapse,
 };
 
 struct tm_zone tm_zone = {.os = &tm_zone_os_real};
@@ -278,12 +279,7 @@ static void forget_units(size_t from, size_t bytes)
 /* Addresses from the front on, for nobody yet. */
 static int reserve(size_t bytes, uint8_t part)
 {
-	int err;
-
-	if (bytes > tm_zone.limit - front.front)
-		return -ENOMEM;
-	err = cover(front.front + bytes);
-	if (err)
+	if (bytes > tm_zone.limit - front.front || cover(front.front + bytes))
 		return -ENOMEM;
 	mark_units(front.front, bytes, part);
 	front.front += bytes;

@@ -33,6 +33,7 @@ enum tm_unit_flag {
 	TM_UNIT_HUGE = 1,     /* MADV_HUGEPAGE was given */
 	TM_UNIT_KEPT = 4,     /* [part lock] a purge failed: not tried again until it was in use */
 	TM_UNIT_LISTED = 8,   /* [part lock] on the part's list of units with memory to give back */
+	TM_UNIT_TRIED = 32,   /* [part lock] collapse.c looked at it since it was given back */
 	TM_UNIT_HUGETLB = 16, /* pages of a hugetlb pool: they are never given back, see huge.h */
 };
 
@@ -71,6 +72,7 @@ struct tm_zone_os {
 	int (*move)(void *from, size_t bytes, void *to);
 	int (*map_hugetlb)(void *addr, size_t bytes, unsigned page_shift);
 	int (*populate)(void *addr, size_t bytes); /* NULL: not to be had */
+	int (*collapse)(void *addr, size_t bytes); /* likewise */
 };
 
 /* Transparent huge pages as the system allows them, and whether the user wants them. */
