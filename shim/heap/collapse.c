@@ -58,7 +58,8 @@ static bool is_worth_a_look(const struct tm_part_state *ps, uint32_t at)
 	const struct tm_unit *u = &tm_zone.units[at];
 
 	return __atomic_load_n(&u->part, __ATOMIC_RELAXED) == tm_part_of(ps) &&
-	       u->touched == UINT32_MAX && (u->used != 0 || tm_swing_is_step(&ps->swing)) &&
+	       __atomic_load_n(&u->touched, __ATOMIC_RELAXED) == UINT32_MAX &&
+	       (u->used != 0 || tm_swing_is_step(&ps->swing)) &&
 	       !(u->flags & (TM_UNIT_TRIED | TM_UNIT_HUGETLB)) &&
 	       !__atomic_load_n(&u->tainted, __ATOMIC_RELAXED);
 }

@@ -24,7 +24,7 @@ _Static_assert(TM_PAGE_BYTES / sizeof(struct tm_granule) == CHUNK_UNITS * TM_UNI
 static bool is_resident(uint32_t unit)
 {
 	unsigned char resident[TM_GRANULE_PAGES];
-	uint32_t touched = tm_zone.units[unit].touched;
+	uint32_t touched = __atomic_load_n(&tm_zone.units[unit].touched, __ATOMIC_RELAXED);
 	uint32_t page;
 
 	if (touched == 0)
