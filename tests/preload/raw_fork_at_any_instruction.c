@@ -5,6 +5,7 @@
  * memory of all kinds. With the ledger, which parent and child share at first, and without.
  * Failure: no memory, a hang, dirty or doubly used memory in the child.
  */
+/* timeout: 300 */
 #include "stepper.h"
 #include <semaphore.h>
 
@@ -137,7 +138,7 @@ static void run(void)
 
 int main(int argc, char **argv)
 {
-	probe_limit(getenv("TM_LONG") != NULL ? 3000 : 110);
+	probe_limit(getenv("TM_LONG") != NULL ? 3000 : 280);
 	if (argc > 1) {
 		run();
 		return 0;
