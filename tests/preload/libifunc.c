@@ -14,7 +14,7 @@ static int answer(void)
 #if defined(__x86_64__)
 typedef int answer_fn(void);
 
-static answer_fn *choose(void)
+__attribute__((used)) static answer_fn *choose(void)
 {
 	char *small = malloc(100), *block = malloc(300000);
 
