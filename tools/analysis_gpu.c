@@ -144,6 +144,30 @@ static void add_pools(struct tm_analysis *a)
 	}
 }
 
+/*
+ * Pinned pages are resident, but under no name that tells them from others: of the balance they are a part
+ * of what it calls mappings of the program, or of the device.
+ */
+static void add_pinned(struct tm_analysis *a)
+{
+	uint64_t bytes = 0, count = 0;
+
+	for (size_t i = 0; i < a->doc->gpu.count; i++) {
+		const struct tm_doc_gpu *g = &a->doc->gpu.at[i];
+
+		if (g->api != kinds[TM_LEDGER_GPU_PINNED].api)
+			continue;
+		bytes += g->live_bytes;
+		count += g->live_objs;
+	}
+	if (bytes == 0)
+		return;
+	struct tm_doc_mapping *m = tm_document_add(a->doc, TM_DOC_MAPPINGS);
+	m->name = "pinned host memory that CUDA was asked for, in one of the above";
+	m->bytes = m->mapped_bytes = bytes;
+	m->count = count;
+}
+
 void tm_analysis_add_gpu(struct tm_analysis *a)
 {
 	const struct tm_ledger_gpu *g = tm_ledger_at(a->ledger, TM_LEDGER_GPU_AT);
@@ -160,5 +184,6 @@ void tm_analysis_add_gpu(struct tm_analysis *a)
 		sum->alloc_bytes += g->bytes;
 		add_site(a, sum, g);
 	}
+	add_pinned(a);
 	add_pools(a);
 }

@@ -107,6 +107,8 @@ def check(target, over):
     check_text("frag", tool("frag", target), False)
     check_json(json.loads(tool("report", target, "--json")))
     if not over:
+        balance = tool("report", target).partition("balance of")[2]
+        expect(re.search(r" 7\.0 MiB  pinned host memory that CUDA was asked for", balance), f"balance:\n{balance}")
         check_text("top", tool("top", "-p", target), False)
     page = tool("export", "--format", "html", "--uncompressed", target, "-o", "-")
     for kind, sites in HELD.items():
