@@ -148,12 +148,12 @@ static void add_sites(struct tm_analysis *a)
 		if (from->height)
 			to->height = ((uint64_t)from->height - 1) * 16;
 		to->alloc_objs =
-			from->objects > from->live_objects ? from->objects : from->live_objects;
-		to->alloc_bytes = from->bytes > from->live_bytes ? from->bytes : from->live_bytes;
+			from->objects > from->all_objects ? from->objects : from->all_objects;
+		to->alloc_bytes = from->bytes > from->all_bytes ? from->bytes : from->all_bytes;
 		to->live_objs = from->live_objects;
 		to->live_bytes = from->live_bytes;
-		to->free_objs = to->alloc_objs - to->live_objs;
-		to->free_bytes = to->alloc_bytes - to->live_bytes;
+		to->free_objs = to->alloc_objs - from->all_objects;
+		to->free_bytes = to->alloc_bytes - from->all_bytes;
 		to->slot_bytes = from->slot_bytes;
 		if (from->live_objects) {
 			to->size_min = from->size_min;

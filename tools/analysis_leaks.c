@@ -14,6 +14,8 @@
 #define FLOOR_BYTES_PER_H 65536.0
 #define FLOOR_RSS_PER_H 1e-4
 #define WINDOWS_PER_H 60.0
+#define WINDOW_MS 60000.0
+#define MS_PER_H 3600000.0
 /* A group of unreachable blocks: so many, or so large. */
 #define UNREACHABLE_OBJECTS 3u
 #define UNREACHABLE_BYTES 65536u
@@ -21,6 +23,8 @@
 #define EXIT_OBJECTS 8u
 #define EXIT_WINDOWS 8u
 #define EXIT_FILL 0.75
+/* Fewer samples that came through different stacks tell nothing. */
+#define HINT_SAMPLES 8u
 /* Rises, but is no leak: worth watching above this p. */
 #define P_WATCH 1e-3
 
@@ -32,6 +36,7 @@ struct series {
 		tokens[TM_TREND_MAX];
 	size_t windows;
 	bool has_sessions, has_tokens;
+	double window_ms; /* as they were: a slow or late census makes them longer than asked for */
 };
 
 static void read_series(const struct tm_ledger *l, const struct tm_ledger_cohorts *c,
@@ -39,8 +44,10 @@ static void read_series(const struct tm_ledger *l, const struct tm_ledger_cohort
 {
 	const struct tm_ledger_window *window = tm_ledger_at(l, TM_LEDGER_WINDOWS_AT);
 	uint32_t first = c->first_epoch;
+	uint64_t ms = 0, whole = 0;
 
 	memset(s, 0, sizeof(*s));
+	s->window_ms = l->header.window_ms ? l->header.window_ms : WINDOW_MS;
 	if (first == 0 || c->last_epoch < first)
 		return;
 	if (c->last_epoch - first >= TM_TREND_MAX)
@@ -55,11 +62,17 @@ static void read_series(const struct tm_ledger *l, const struct tm_ledger_cohort
 		s->births[i] = c->ring[at].births;
 		if (w->seq != epoch)
 			continue;
+		if (w->ended_ms > w->begun_ms) {
+			ms += w->ended_ms - w->begun_ms;
+			whole++;
+		}
 		s->sessions[i] = w->sessions;
 		s->tokens[i] = w->tokens;
 		s->has_sessions |= w->sessions != 0;
 		s->has_tokens |= w->tokens != 0;
 	}
+	if (whole)
+		s->window_ms = (double)ms / (double)whole;
 }
 
 static double rss_of(const struct tm_ledger *l)
@@ -185,11 +198,6 @@ void tm_analysis_find_leaks(struct tm_analysis *a)
 
 /* --- the list --------------------------------------------------------------------------------- */
 
-static double windows_per_hour(const struct tm_ledger *l)
-{
-	return l->header.window_ms ? 3600000.0 / l->header.window_ms : WINDOWS_PER_H;
-}
-
 /*
  * Old objects more than at first, and the marks of those windows in which they were born: traffic need
  * not be even for what one session leaves behind. NAN: there were none.
@@ -205,29 +213,42 @@ static double left_by_each(const struct series *s, const double *marks, size_t o
 	return sum > 0 ? (s->old[s->windows - 1] - s->old[old_windows]) / sum : NAN;
 }
 
-static void add_series_figures(struct tm_analysis *a, size_t site, struct tm_doc_leak *leak)
+/* Of a site that was tested. */
+static bool find_series(const struct tm_ledger *l, const struct tm_ledger_site *s,
+			struct series *ret_series)
 {
-	const struct tm_ledger *l = a->ledger;
-	const struct tm_ledger_site *s = &l->sites[site];
 	const struct tm_ledger_cohorts *c = tm_ledger_at(l, TM_LEDGER_COHORTS_AT);
-	struct series series;
 	uint32_t i = 0;
 
 	while (i < l->header.cohort_sites && (c[i].site != s->address || c[i].height != s->height))
 		i++;
 	if (i == l->header.cohort_sites)
-		return;
-	read_series(l, &c[i], &series);
-	if (series.has_sessions) {
-		leak->per_session = left_by_each(&series, series.sessions, l->header.old_windows);
+		return false;
+	read_series(l, &c[i], ret_series);
+	return true;
+}
+
+static void add_series_figures(const struct tm_ledger *l, const struct series *series,
+			       struct tm_doc_leak *leak)
+{
+	if (series->has_sessions) {
+		leak->per_session = left_by_each(series, series->sessions, l->header.old_windows);
 		leak->corr.requests =
-			tm_trend_correlation(series.births, series.sessions, series.windows);
+			tm_trend_correlation(series->births, series->sessions, series->windows);
 	}
-	if (series.has_tokens) {
-		leak->per_request = left_by_each(&series, series.tokens, l->header.old_windows);
+	if (series->has_tokens) {
+		leak->per_request = left_by_each(series, series->tokens, l->header.old_windows);
 		leak->corr.tokens =
-			tm_trend_correlation(series.births, series.tokens, series.windows);
+			tm_trend_correlation(series->births, series->tokens, series->windows);
 	}
+}
+
+/* What became old in the windows that are kept, the unknown before them left out. */
+static uint64_t grown_bytes(const struct series *s, double each)
+{
+	double more = s->windows ? s->old[s->windows - 1] - s->old[0] : 0;
+
+	return more > 0 ? (uint64_t)(more * each) : 0;
 }
 
 static struct tm_doc_leak *add_leak(struct tm_analysis *a, size_t site,
@@ -244,7 +265,7 @@ static struct tm_doc_leak *add_leak(struct tm_analysis *a, size_t site,
 	leak->acknowledged = false;
 	uint64_t samples;
 	double share = tm_analysis_stack_share(a, site, &samples);
-	if (share < 1)
+	if (share < 1 && samples >= HINT_SAMPLES)
 		leak->hint = tm_document_format(
 			a->doc,
 			"its samples disagree: %.0f %% of %llu came through the stack shown, others elsewhere",
@@ -268,8 +289,14 @@ static void add_growing(struct tm_analysis *a, size_t site, double q)
 	const struct tm_ledger_site *s = &a->ledger->sites[site];
 	struct tm_doc_leak *leak = add_leak(a, site, TM_DOC_GROWING);
 	/* As of the last window: what grew may have been freed at the end. */
-	double each = g->bytes_per_object;
-	double scale = each * windows_per_hour(a->ledger);
+	double each = g->bytes_per_object, scale = each * WINDOWS_PER_H;
+	struct series series;
+
+	if (find_series(a->ledger, s, &series)) {
+		scale = each * MS_PER_H / series.window_ms;
+		add_series_figures(a->ledger, &series, leak);
+		a->doc->sites.at[site].growth_bytes = grown_bytes(&series, each);
+	}
 
 	leak->p = g->trend.p;
 	leak->q = q;
@@ -278,7 +305,6 @@ static void add_growing(struct tm_analysis *a, size_t site, double q)
 	tm_document_push_real(a->doc, &leak->ci95, g->trend.slope_low * scale);
 	tm_document_push_real(a->doc, &leak->ci95, g->trend.slope_high * scale);
 	leak->cohort_fill = g->cohort_fill;
-	add_series_figures(a, site, leak);
 	say(a, leak,
 	    tm_document_format(a->doc, "%.0f %% of old windows still hold objects",
 			       g->cohort_fill * 100));

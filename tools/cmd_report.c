@@ -62,6 +62,7 @@ int tm_report_write(struct tm_select *s, struct tm_document *doc)
 {
 	const struct tm_export_options options = {.top_sites = 0};
 	int status = find_site(s, doc);
+	char found[32];
 	double value;
 
 	if (status)
@@ -76,7 +77,8 @@ int tm_report_write(struct tm_select *s, struct tm_document *doc)
 		print_text(s, doc);
 	const struct tm_fail_condition *c = tm_fail_on_holds(&s->fail_on, doc, &value);
 	if (c) {
-		tm_say("'%.*s' holds: it is %.6g", c->length, c->text, value);
+		tm_say("'%.*s' holds: it is %s", c->length, c->text,
+		       tm_fail_on_name_value(c, value, found));
 		return TM_EXIT_FOUND;
 	}
 	if (s->analysis.kind != TM_DOC_LEAK || s->fail_on.count)

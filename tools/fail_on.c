@@ -2,9 +2,11 @@
 #include "tools/fail_on.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/fmt.h"
 #include "shim/base/parse.h"
 #include "tools/cmd.h"
 
@@ -158,4 +160,21 @@ const struct tm_fail_condition *tm_fail_on_holds(const struct tm_fail_on *f,
 		}
 	}
 	return NULL;
+}
+
+const char *tm_fail_on_name_value(const struct tm_fail_condition *c, double value, char buf[32])
+{
+	char bytes[24];
+
+	if (c->is_percent) {
+		snprintf(buf, 32, "%.1f %%", value);
+		return buf;
+	}
+	if (c->key == TM_FAIL_BLOWUP) {
+		snprintf(buf, 32, "%.2f", value);
+		return buf;
+	}
+	tm_fmt_bytes(bytes, sizeof(bytes), value < 1e18 ? (uint64_t)value : UINT64_C(1) << 60);
+	snprintf(buf, 32, "%s%s", bytes, c->key == TM_FAIL_GROWTH ? "/h" : "");
+	return buf;
 }

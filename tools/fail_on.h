@@ -40,4 +40,7 @@ int tm_fail_on_parse(struct tm_fail_on *f, const char *text);
 const struct tm_fail_condition *tm_fail_on_holds(const struct tm_fail_on *f,
 						 const struct tm_document *doc, double *ret_value);
 
+/* What was found, in the unit of the condition: "2.3 GiB an hour", "12.0 %", "1.3". Returns buf. */
+const char *tm_fail_on_name_value(const struct tm_fail_condition *c, double value, char buf[32]);
+
 #endif

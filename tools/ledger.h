@@ -23,9 +23,10 @@ struct tm_ledger_site {
 	uint32_t height;  /* of the stack, in 16 bytes, + 1; 0: not told apart */
 	uint8_t tier;     /* that holds most of it */
 	uint64_t live_objects;
-	uint64_t live_bytes; /* requested */
-	uint64_t slot_bytes; /* what those occupy */
-	uint64_t objects;    /* ever allocated */
+	uint64_t live_bytes;             /* requested */
+	uint64_t slot_bytes;             /* what those occupy */
+	uint64_t all_objects, all_bytes; /* that live, of any age: more than live_ with since_ms */
+	uint64_t objects;                /* ever allocated */
 	uint64_t bytes;
 	uint64_t size_min, size_max; /* of what lives */
 	uint64_t tier_bytes[TM_LEDGER_TIERS];

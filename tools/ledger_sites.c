@@ -266,17 +266,39 @@ void tm_ledger_walk(struct tm_ledger *l, tm_ledger_see_extent *see_extent,
 	}
 }
 
+/*
+ * When an object of that age was born, in the middle of its window. Windows take longer than was asked
+ * for where a census is slow or late: the ring tells how long. For the older ones the run so far does.
+ */
+static uint64_t age_ms(const struct tm_ledger *l, uint32_t age)
+{
+	const struct tm_ledger_window *window = tm_ledger_at(l, TM_LEDGER_WINDOWS_AT);
+	const struct tm_ledger_header *h = &l->header;
+	uint64_t run_ms = l->now_ms > h->begun_ms ? l->now_ms - h->begun_ms : 0;
+	uint32_t epoch = h->epoch;
+
+	if (age == 0)
+		return l->now_ms > h->epoch_begun_ms ? (l->now_ms - h->epoch_begun_ms) / 2 : 0;
+	if (age < epoch) {
+		const struct tm_ledger_window *w = &window[(epoch - age - 1) % TM_LEDGER_WINDOWS];
+
+		if (w->seq == epoch - age && w->ended_ms >= w->begun_ms && l->now_ms > w->ended_ms)
+			return l->now_ms - w->ended_ms + (w->ended_ms - w->begun_ms) / 2;
+	}
+	/* Older than an entry can tell apart, or of an ended window that is gone from the ring. */
+	uint64_t known = age == UINT32_MAX ? 255 : age;
+	return epoch > 1 ? run_ms * (known < epoch ? known : epoch) / epoch
+			 : known * (h->window_ms ? h->window_ms : 60000);
+}
+
 /* Exactly where the ledger has births, else to the window. */
 static uint64_t age_seconds(const struct tm_ledger *l, const struct tm_ledger_object *o)
 {
-	uint64_t window_ms = l->header.window_ms ? l->header.window_ms : 60000;
-	/* Older than an entry can tell apart. */
-	uint64_t windows = o->age == UINT32_MAX ? 255 : o->age;
 	uint64_t now_ns = l->now_ms * 1000000;
 
 	if (o->birth_ns != 0)
 		return now_ns > o->birth_ns ? (now_ns - o->birth_ns) / 1000000000 : 0;
-	return windows * window_ms / 1000;
+	return age_ms(l, o->age) / 1000;
 }
 
 /* Which of the buckets. */
@@ -289,11 +311,9 @@ static unsigned age_bucket(const struct tm_ledger *l, const struct tm_ledger_obj
 
 static bool is_older(const struct tm_ledger *l, const struct tm_ledger_object *o)
 {
-	uint32_t age = o->age;
-
 	if (o->birth_ns != 0)
 		return o->birth_ns / 1000000 + l->since_ms < l->now_ms;
-	return age == UINT32_MAX || (uint64_t)age * l->header.window_ms > l->since_ms;
+	return o->age == UINT32_MAX || age_ms(l, o->age) > l->since_ms;
 }
 
 static void judge(struct tm_ledger_judged *j, const struct tm_ledger_object *o,
@@ -314,6 +334,8 @@ static void count_object(void *ctx, const struct tm_ledger_object *o)
 	l->total.live_objects++;
 	l->total.live_bytes += o->bytes;
 	l->total.slot_bytes += o->slot_bytes;
+	s->all_objects++;
+	s->all_bytes += o->bytes;
 	if (l->since_ms && is_older(l, o))
 		return;
 	s->live_objects++;

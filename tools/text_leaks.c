@@ -131,9 +131,24 @@ static void print_leak(struct tm_text *t, const struct tm_document *doc,
 		tm_text_prose(t, TM_TEXT_PLAIN, 9, "   hint  %s", leak->hint);
 }
 
+/* Where windows take longer than was asked for, how long: a census may be slow, or late. */
+static const char *name_length_of(const struct tm_document *doc, char buf[48])
+{
+	const struct tm_doc_capture *c = &doc->capture;
+	char time[24];
+
+	buf[0] = '\0';
+	if (c->windows == 0 || c->windows == TM_DOC_UNKNOWN || c->t1_unix_ns <= c->t0_unix_ns)
+		return buf;
+	uint64_t mean_ms = (c->t1_unix_ns - c->t0_unix_ns) / 1000000 / (c->windows + 1);
+	if (mean_ms > c->window_ms + c->window_ms / 2)
+		snprintf(buf, 48, "   windows took %s on average", tm_text_time(time, mean_ms));
+	return buf;
+}
+
 static void print_tests(struct tm_text *t, const struct tm_document *doc)
 {
-	char window[24], scan[120] = "none";
+	char window[24], longer[48], scan[120] = "none";
 
 	for (size_t i = 0; i < doc->leaks.count; i++) {
 		const struct tm_doc_scan *s = &doc->leaks.at[i].scan;
@@ -147,9 +162,9 @@ static void print_tests(struct tm_text *t, const struct tm_document *doc)
 	}
 	tm_text_prose(t, TM_TEXT_DIM, 2,
 		      "windows %" PRIu64
-		      " of %s   %zu sites, false discoveries at most 1%%   scan: %s",
+		      " of %s   %zu sites, false discoveries at most 1%%   scan: %s%s",
 		      doc->capture.windows, tm_text_time(window, doc->capture.window_ms),
-		      doc->sites.count, scan);
+		      doc->sites.count, scan, name_length_of(doc, longer));
 }
 
 static void print_watch(struct tm_text *t, const struct tm_document *doc, size_t top)
