@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The ledger's plain tables: sizes, pools, timeline, events, decisions. See analysis.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/fmt.h"
 #include "tools/analysis.h"
 
 #define SIZES_SHOWN 256u
@@ -180,6 +182,37 @@ static const char *event_name(uint16_t kind)
 	}
 }
 
+/* What the two numbers of an event are. */
+static const char *event_text(struct tm_analysis *a, const struct tm_ledger_event *e)
+{
+	const char *tier = tm_document_tier_name(tier_of(e->tier));
+	char bytes[24], more[24], numbers[100], times[40] = "";
+
+	tm_fmt_bytes(bytes, sizeof(bytes), e->a);
+	tm_fmt_bytes(more, sizeof(more), e->b);
+	switch (e->kind) {
+	case TM_LEDGER_SCANNED:
+		snprintf(numbers, sizeof(numbers), "%llu blocks, %s, that nothing points to",
+			 (unsigned long long)e->a, more);
+		break;
+	case TM_LEDGER_POOL_EXHAUSTED:
+		snprintf(numbers, sizeof(numbers), "%llu blocks of %s, all in use",
+			 (unsigned long long)e->b, bytes);
+		break;
+	case TM_LEDGER_OUT_OF_MEMORY:
+	case TM_LEDGER_TIER_CEILING:
+		snprintf(numbers, sizeof(numbers), "a request of %s", bytes);
+		break;
+	default:
+		snprintf(numbers, sizeof(numbers), "%llu, %llu", (unsigned long long)e->a,
+			 (unsigned long long)e->b);
+	}
+	if (e->count > 1)
+		snprintf(times, sizeof(times), ", %u times within a second", e->count);
+	return tm_document_format(a->doc, "%s%s%s%s", numbers, e->tier ? ", tier " : "",
+				  e->tier ? tier : "", times);
+}
+
 static void add_events(struct tm_analysis *a)
 {
 	const struct tm_ledger_event *ring = tm_ledger_at(a->ledger, TM_LEDGER_EVENTS_AT);
@@ -194,10 +227,7 @@ static void add_events(struct tm_analysis *a)
 		struct tm_doc_event *row = tm_document_add(a->doc, TM_DOC_EVENTS);
 		row->at_unix_ns = tm_ledger_unix_ns(a->ledger, e->at_ms);
 		row->kind = event_name(e->kind);
-		row->text = tm_document_format(
-			a->doc, "%llu, %llu%s%s, %u times", (unsigned long long)e->a,
-			(unsigned long long)e->b, e->tier ? ", tier " : "",
-			tm_document_tier_name(tier_of(e->tier)), e->count ? e->count : 1);
+		row->text = event_text(a, e);
 	}
 }
 

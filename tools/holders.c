@@ -10,6 +10,7 @@
 #define LEVELS_MAX 6u
 #define CHUNK_BYTES ((size_t)1 << 20)
 #define ROOTS_MAX 64u
+#define LATE_MAX 4096u
 
 struct object {
 	uint64_t address, bytes;
@@ -20,6 +21,13 @@ struct object {
 struct root {
 	char name[200];
 	uint64_t count;
+	bool is_static; /* in a module's data: no stale word */
+};
+
+/* A word of static data that points to where no object was when the ledger was read. */
+struct late {
+	uint64_t at, word;
+	bool is_wanted;
 };
 
 struct search {
@@ -28,11 +36,15 @@ struct search {
 	struct tm_symbols *symbols;
 	struct object *object; /* all that live, by address */
 	size_t count, room;
-	uint32_t wanted;    /* site */
+	uint32_t wanted; /* site */
+	uint64_t wanted_objects;
 	uint64_t low, high; /* of its objects */
 	uint64_t *holds;    /* by site: words in its blocks that point to the wanted one's */
+	uint64_t chained;   /* words in the wanted one's own blocks that point to others of them */
 	struct root root[ROOTS_MAX];
 	size_t roots;
+	struct late *late; /* LATE_MAX */
+	size_t lates;
 	unsigned char *chunk;
 	unsigned char *seen; /* by site */
 };
@@ -50,8 +62,9 @@ static void see_object(void *ctx, const struct tm_ledger_object *o)
 		s->object = wider;
 		s->room = room;
 	}
-	s->object[s->count++] =
-		(struct object){o->address, o->slot_bytes, (uint32_t)(o->site - s->ledger->sites)};
+	/* What lies behind the bytes that were asked for is of earlier blocks. */
+	s->object[s->count++] = (struct object){o->address, o->bytes ? o->bytes : 1,
+						(uint32_t)(o->site - s->ledger->sites)};
 }
 
 static const struct object *object_at(const struct search *s, uint64_t address)
@@ -71,34 +84,33 @@ static const struct object *object_at(const struct search *s, uint64_t address)
 	return &s->object[low - 1];
 }
 
-static void add_root(struct search *s, const char *name)
+static void add_root(struct search *s, const struct root *root)
 {
 	size_t i = 0;
 
-	while (i < s->roots && strcmp(s->root[i].name, name) != 0)
+	while (i < s->roots && strcmp(s->root[i].name, root->name) != 0)
 		i++;
 	if (i == ROOTS_MAX)
 		return;
-	if (i == s->roots) {
-		snprintf(s->root[i].name, sizeof(s->root[i].name), "%s", name);
-		s->root[i].count = 0;
-		s->roots++;
-	}
+	if (i == s->roots)
+		s->root[s->roots++] = *root;
 	s->root[i].count++;
 }
 
-/* "variable g_cache+0x20 of libfoo.so", or what the mapping is called. */
-static void name_root(struct search *s, uint64_t address, const char *mapping, char *buf,
-		      size_t size)
+/* "variable g_cache of libfoo.so", or what the mapping is called. */
+static void name_root(struct search *s, uint64_t address, const char *mapping, struct root *root)
 {
+	size_t size = sizeof(root->name);
 	const struct tm_ledger_module *m =
 		tm_ledger_module(s->ledger, address, s->ledger->header.epoch);
 	uint64_t offset = 0;
 
 	if (m == NULL) {
-		snprintf(buf, size, "%s", *mapping ? mapping : "memory that is no block of ours");
+		snprintf(root->name, size, "%s",
+			 *mapping ? mapping : "memory that is no block of ours");
 		return;
 	}
+	root->is_static = true;
 	char path[sizeof(m->path) + 1];
 	snprintf(path, sizeof(path), "%.*s", (int)strnlen(m->path, sizeof(m->path)), m->path);
 	const struct tm_symbols_module want = {
@@ -110,32 +122,44 @@ static void name_root(struct search *s, uint64_t address, const char *mapping, c
 	const char *file = strrchr(path, '/');
 	file = file ? file + 1 : path;
 	if (variable)
-		snprintf(buf, size, "variable %.100s of %.60s", variable, file);
+		snprintf(root->name, size, "variable %.100s of %.60s", variable, file);
 	else
-		snprintf(buf, size, "data of %.100s+0x%" PRIx64, file, address - m->base);
+		snprintf(root->name, size, "data of %.100s+0x%" PRIx64, file, address - m->base);
+}
+
+static bool is_in_zone(const struct search *s, uint64_t address)
+{
+	return address - s->ledger->header.zone_base < s->ledger->header.granules << 16;
 }
 
 static void see_word(struct search *s, uint64_t at, uint64_t word, const char *mapping)
 {
-	const struct object *target, *holder;
-	char name[200];
+	const struct object *target = NULL, *holder;
+	struct root root = {.count = 0};
 
-	if (word < s->low || word >= s->high)
-		return;
-	target = object_at(s, word);
+	if (word >= s->low && word < s->high)
+		target = object_at(s, word);
+	/* The zone may have grown since. */
+	if (target == NULL && s->lates < LATE_MAX &&
+	    word - s->ledger->header.zone_base < (uint64_t)TM_LEDGER_GRANULES << 16 &&
+	    !is_in_zone(s, at) && tm_ledger_module(s->ledger, at, s->ledger->header.epoch) &&
+	    object_at(s, word) == NULL)
+		s->late[s->lates++] = (struct late){at, word, false};
 	if (target == NULL || target->site != s->wanted)
 		return;
 	holder = object_at(s, at);
 	if (holder) {
 		if (holder->site != s->wanted)
 			s->holds[holder->site]++;
+		else if (holder != target)
+			s->chained++;
 		return;
 	}
 	/* Free slots and pages of ours still have what was in them. */
-	if (at - s->ledger->header.zone_base < s->ledger->header.granules << 16)
+	if (is_in_zone(s, at))
 		return;
-	name_root(s, at, mapping, name, sizeof(name));
-	add_root(s, name);
+	name_root(s, at, mapping, &root);
+	add_root(s, &root);
 }
 
 static void read_range(struct search *s, uint64_t from, uint64_t to, const char *mapping)
@@ -192,6 +216,7 @@ static bool read_all(struct search *s)
 static void set_wanted(struct search *s, uint32_t site)
 {
 	s->wanted = site;
+	s->wanted_objects = 0;
 	s->low = UINT64_MAX;
 	s->high = 0;
 	for (size_t i = 0; i < s->count; i++) {
@@ -199,22 +224,40 @@ static void set_wanted(struct search *s, uint32_t site)
 
 		if (o->site != site)
 			continue;
+		s->wanted_objects++;
 		if (o->address < s->low)
 			s->low = o->address;
 		if (o->address + o->bytes > s->high)
 			s->high = o->address + o->bytes;
 	}
 	s->roots = 0;
+	s->lates = 0;
+	s->chained = 0;
 	memset(s->holds, 0, s->ledger->site_count * sizeof(*s->holds));
 	s->seen[site] = 1;
 }
 
-static void add_lines(struct search *s, struct tm_doc_texts *lines)
+static void add_line(struct search *s, struct tm_doc_texts *lines, const char *name, uint64_t count)
 {
-	for (size_t i = 0; i < s->roots; i++)
-		tm_document_push_text(s->doc, lines,
-				      tm_document_format(s->doc, "%s (%" PRIu64 " pointers)",
-							 s->root[i].name, s->root[i].count));
+	tm_document_push_text(s->doc, lines,
+			      tm_document_format(s->doc, "%s (%" PRIu64 " pointer%s)", name, count,
+						 count == 1 ? "" : "s"));
+}
+
+static void add_statics(struct search *s, struct tm_doc_texts *lines)
+{
+	for (size_t i = 0; i < s->roots; i++) {
+		if (s->root[i].is_static)
+			add_line(s, lines, s->root[i].name, s->root[i].count);
+	}
+}
+
+static void add_others(struct search *s, struct tm_doc_texts *lines)
+{
+	for (size_t i = 0; i < s->roots; i++) {
+		if (!s->root[i].is_static)
+			add_line(s, lines, s->root[i].name, s->root[i].count);
+	}
 }
 
 /*
@@ -240,6 +283,56 @@ static uint32_t next_site(const struct search *s)
 	return best;
 }
 
+static int by_word(const void *a, const void *b)
+{
+	const struct late *x = a, *y = b;
+
+	return x->word < y->word ? -1 : x->word > y->word;
+}
+
+static void see_late(void *ctx, const struct tm_ledger_object *o)
+{
+	struct search *s = ctx;
+	const struct tm_ledger_site *site = &s->ledger->sites[s->wanted];
+	size_t low = 0, high = s->lates;
+
+	if (o->site->address != site->address || o->site->height != site->height)
+		return;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (s->late[middle].word < o->address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	while (low < s->lates && s->late[low].word - o->address < o->bytes)
+		s->late[low++].is_wanted = true;
+}
+
+/*
+ * The program went on between the copy of its ledger and the reading of its memory: the head of a list
+ * that grows points to an object that the copy does not have. A second copy has it.
+ */
+static void add_late(struct search *s)
+{
+	struct tm_ledger fresh;
+
+	if (s->lates == 0 || tm_ledger_open(&fresh, s->ledger->path) != 0)
+		return;
+	qsort(s->late, s->lates, sizeof(s->late[0]), by_word);
+	tm_ledger_walk(&fresh, NULL, see_late, s);
+	tm_ledger_close(&fresh);
+	for (size_t i = 0; i < s->lates; i++) {
+		struct root root = {.count = 0};
+
+		if (!s->late[i].is_wanted)
+			continue;
+		name_root(s, s->late[i].at, "", &root);
+		add_root(s, &root);
+	}
+}
+
 static void climb(struct search *s, struct tm_doc_texts *lines)
 {
 	for (unsigned level = 0; level < LEVELS_MAX; level++) {
@@ -247,24 +340,29 @@ static void climb(struct search *s, struct tm_doc_texts *lines)
 
 		if (s->low >= s->high || !read_all(s))
 			return;
+		if (level == 0)
+			add_late(s);
 		for (size_t i = 0; i < s->roots; i++)
 			roots += s->root[i].count;
 		uint32_t next = next_site(s);
-		/* A stale word of a stack is no holder while blocks hold more. */
+		/* A few such words may be what earlier blocks have left in there. */
+		if (level == 0 && s->chained > s->wanted_objects / 2)
+			add_line(s, lines, "each other, as a list or a tree does", s->chained);
+		/* A stale word of a stack is no holder while blocks hold more; a variable is one. */
+		add_statics(s, lines);
 		if (next == UINT32_MAX || s->holds[next] < roots) {
-			add_lines(s, lines);
+			add_others(s, lines);
 			if (roots == 0)
 				tm_document_push_text(s->doc, lines,
 						      "nothing that could be read points there");
 			return;
 		}
 		const struct tm_doc_site *site = &s->doc->sites.at[next];
-		char name[300];
-		tm_analysis_name_frame(s->doc, tm_analysis_frame(s->doc, site), name, sizeof(name));
-		tm_document_push_text(s->doc, lines,
-				      tm_document_format(s->doc,
-							 "blocks of %s  %s (%" PRIu64 " pointers)",
-							 site->id, name, s->holds[next]));
+		char frame[300], name[400];
+		tm_analysis_name_frame(s->doc, tm_analysis_frame(s->doc, site), frame,
+				       sizeof(frame));
+		snprintf(name, sizeof(name), "blocks of %s  %s", site->id, frame);
+		add_line(s, lines, name, s->holds[next]);
 		set_wanted(s, next);
 	}
 }
@@ -289,8 +387,9 @@ void tm_holders_find(struct tm_document *doc, struct tm_ledger *ledger, size_t s
 	s.holds = calloc(ledger->site_count + 1, sizeof(*s.holds));
 	s.seen = calloc(ledger->site_count + 1, 1);
 	s.chunk = malloc(CHUNK_BYTES);
+	s.late = malloc(LATE_MAX * sizeof(*s.late));
 	s.symbols = tm_symbols_new(NULL);
-	if (s.holds && s.seen && s.chunk) {
+	if (s.holds && s.seen && s.chunk && s.late) {
 		tm_ledger_walk(ledger, NULL, see_object, &s);
 		set_wanted(&s, (uint32_t)site);
 		climb(&s, ret_lines);
@@ -300,4 +399,5 @@ void tm_holders_find(struct tm_document *doc, struct tm_ledger *ledger, size_t s
 	free(s.holds);
 	free(s.seen);
 	free(s.chunk);
+	free(s.late);
 }

@@ -125,12 +125,12 @@ static void print_events(struct tm_text *t, const struct tm_document *doc, size_
 		const struct tm_doc_event *e = &doc->events.at[i];
 		char ago[24];
 
-		tm_text_line(t, TM_TEXT_DIM, "%s  %s before the end  %s  %s",
-			     i == from ? "events" : "      ",
+		tm_text_line(t, TM_TEXT_DIM, "%s  %s %s  %s  %s", i == from ? "events" : "      ",
 			     tm_text_time(ago, doc->capture.t1_unix_ns > e->at_unix_ns
 						       ? (doc->capture.t1_unix_ns - e->at_unix_ns) /
 								 1000000
 						       : 0),
+			     doc->process.ended == TM_DOC_RUNNING ? "ago" : "before the end",
 			     e->kind ? e->kind : "", e->text ? e->text : "");
 	}
 }

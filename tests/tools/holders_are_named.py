@@ -14,6 +14,9 @@ WANTED = {
     "static": ("registry::add", r"blocks of s:\S+  registry::add .*\n.*variable names of leaks_subject"),
     "reachable": ("remember", r"blocks of .*remember(.*\n)*.*variable prefixes of leaks_subject"),
     "plain": ("keep_plain", r"memory that is no block of ours \([0-9]{3,} pointers\)"),
+    # Its head always points to an object that is newer than the copy of the ledger.
+    "list": ("push", r"each other, as a list or a tree does \([0-9]+ pointers\)\n.*"
+                     r"variable newest of leaks_subject \(1 pointer\)"),
     "unreachable": ("lose", r"nothing that could be read points there"),
     "exception": ("parse_request", r"nothing that could be read points there"),
 }
@@ -49,6 +52,10 @@ try:
         held = held[held.find("held by"):]
         if not re.search(pattern, held):
             problems.append("%s: %s" % (kind, held))
+        events = tool("report", pid).stdout
+        if not re.search(r" ago  scanned for leaks  %s blocks, \S+( \w+)?, that nothing points to" % (
+                "[1-9][0-9]*" if should else "0"), events):
+            problems.append("%s: no event of the scan in %s" % (kind, events))
         print("%-12s unreachable %d   %s" % (kind, len(lost), held.strip().replace("\n", "; ")))
 finally:
     for run in runs.values():

@@ -91,6 +91,16 @@ NI static void remember()
 	(*prefixes)[(unsigned)prefixes->size()] = new std::string(200, 'x'); /* leaks: reachable */
 }
 
+struct entry {
+	entry *next;
+	char text[184];
+};
+static entry *volatile newest;
+NI static void push()
+{
+	newest = new entry{newest, ""};
+}
+
 NI static void token()
 {
 	char *p = new char[1024]; /* leaks: token */
@@ -292,6 +302,7 @@ static const kind kinds[] = {
 	{"plain", keep_plain},
 	{"unreachable", lose},
 	{"reachable", remember},
+	{"list", push},
 	{"token",
 	 [] {
 		 for (int i = 0; i < 3; i++)
