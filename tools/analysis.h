@@ -82,6 +82,8 @@ const struct tm_doc_frame *tm_analysis_frame(const struct tm_document *doc,
 					     const struct tm_doc_site *site);
 const struct tm_doc_frame *tm_analysis_frame_of(const struct tm_document *doc, uint32_t stack);
 
+/* The same by function and file, each may be NULL. */
+bool tm_analysis_is_library(const char *fn, const char *file);
 bool tm_analysis_is_plumbing(const struct tm_document *doc, const struct tm_doc_frame *frame);
 bool tm_analysis_is_interpreter(const struct tm_document *doc, const struct tm_doc_frame *frame);
 

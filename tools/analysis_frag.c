@@ -21,6 +21,7 @@
 #define PAGES_SHOWN 65536u
 #define SUGGEST_BYTES ((uint64_t)4 << 20) /* a rule is suggested from two pages on */
 #define SUGGESTIONS_MAX 8u
+#define MOVED_FROM ((uint64_t)64 << 10) /* the tier of smaller blocks is not chosen by rules */
 
 struct unit {
 	uint64_t live_bytes; /* slots */
@@ -461,22 +462,41 @@ static void add_tiers(struct frag *f)
 	}
 }
 
-/* A rule for a site that pins pages: as the rules file names sites. */
+/* Whether a rule for the site's address would move its blocks, and theirs before all. */
+static bool is_movable(const struct tm_ledger *l, const struct tm_ledger_site *s)
+{
+	uint64_t others = 0;
+
+	for (size_t i = 0; i < l->site_count; i++) {
+		if (l->sites[i].address == s->address)
+			others += l->sites[i].bytes;
+	}
+	return s->size_max > MOVED_FROM && others - s->bytes <= s->bytes;
+}
+
+/*
+ * A rule for a site that pins pages, as the rules file names sites: into another tier than the one
+ * that it pins pages of.
+ */
 static void suggest(struct frag *f, uint32_t site)
 {
 	struct tm_ledger *l = f->a->ledger;
 	const struct tm_ledger_site *s = &l->sites[site];
 	const struct tm_ledger_module *m = tm_ledger_module(l, s->address, l->header.epoch);
+	bool is_persistent = f->a->doc->sites.at[site].tier == TM_DOC_PERSISTENT;
 	char id[2 * sizeof(m->build_id) + 1];
 
 	/* Of a Python line the call in C is every line's: none is found, so none is suggested. */
 	if (m == NULL || m->build_id_bytes == 0 || m->build_id_bytes > sizeof(m->build_id))
 		return;
+	if (!is_movable(l, s))
+		return;
 	for (uint32_t i = 0; i < m->build_id_bytes; i++)
 		snprintf(id + 2 * i, 3, "%02x", m->build_id[i]);
 	struct tm_doc_suggestion *rule = tm_document_add(f->a->doc, TM_DOC_SUGGESTIONS);
-	rule->rule = tm_document_format(f->a->doc, "site=%s+0x%llx -> tier=persistent", id,
-					(unsigned long long)(s->address - m->base));
+	rule->rule = tm_document_format(f->a->doc, "site=%s+0x%llx -> tier=%s", id,
+					(unsigned long long)(s->address - m->base),
+					is_persistent ? "session" : "persistent");
 	rule->why = tm_document_format(f->a->doc, "old objects of %s hold pages of 2 MiB",
 				       f->a->doc->sites.at[site].id);
 	rule->saves_bytes = f->pinned[site];
@@ -488,25 +508,22 @@ static void add_pinned(struct frag *f)
 
 	for (size_t i = 0; i < doc->sites.count; i++)
 		doc->sites.at[i].frag_pinned_bytes = f->pinned[i];
-	for (unsigned n = 0; n < SUGGESTIONS_MAX; n++) {
+	uint64_t below = UINT64_MAX;
+	while (doc->suggestions.count < SUGGESTIONS_MAX) {
 		uint32_t most = 0;
-		uint64_t bytes = 0, below = UINT64_MAX;
+		uint64_t bytes = 0;
 
-		if (doc->suggestions.count)
-			below = doc->suggestions.at[doc->suggestions.count - 1].saves_bytes;
 		for (uint32_t i = 0; i < doc->sites.count; i++) {
 			if (f->pinned[i] > bytes && f->pinned[i] < below) {
 				most = i;
 				bytes = f->pinned[i];
 			}
 		}
-		size_t before = doc->suggestions.count;
-		if (bytes >= SUGGEST_BYTES) {
-			f->a->wants_symbols[most] = 1;
-			suggest(f, most);
-		}
-		if (doc->suggestions.count == before)
+		if (bytes < SUGGEST_BYTES)
 			break;
+		f->a->wants_symbols[most] = 1;
+		suggest(f, most);
+		below = bytes;
 	}
 }
 

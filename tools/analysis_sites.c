@@ -396,8 +396,7 @@ static bool begins(const char *text, const char *with)
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* A frame of a C or C++ library, or of an allocation function: not where the reader's mistake is. */
-bool tm_analysis_is_plumbing(const struct tm_document *doc, const struct tm_doc_frame *f)
+bool tm_analysis_is_library(const char *fn, const char *file)
 {
 	static const char *const functions[] = {
 		"std::",
@@ -432,6 +431,17 @@ bool tm_analysis_is_plumbing(const struct tm_document *doc, const struct tm_doc_
 		"AllocateHeap",
 		"ReallocateHeap",
 	};
+
+	for (size_t i = 0; fn && i < TM_ARRAY_LEN(functions); i++) {
+		if (begins(fn, functions[i]))
+			return true;
+	}
+	return file && (strstr(file, "/c++/") || strstr(file, "/bits/"));
+}
+
+/* A frame of a C or C++ library, or of an allocation function: not where the reader's mistake is. */
+bool tm_analysis_is_plumbing(const struct tm_document *doc, const struct tm_doc_frame *f)
+{
 	static const char *const files[] = {
 		"libstdc++.so", "libc.so",    "libc++.so",        "ld-linux",
 		"libgcc_s",     "libpthread", "libtiermalloc.so",
@@ -439,11 +449,7 @@ bool tm_analysis_is_plumbing(const struct tm_document *doc, const struct tm_doc_
 	const char *path = f->module < doc->modules.count ? doc->modules.at[f->module].path : NULL;
 	const char *name = path ? strrchr(path, '/') : NULL;
 
-	for (size_t i = 0; f->fn && i < TM_ARRAY_LEN(functions); i++) {
-		if (begins(f->fn, functions[i]))
-			return true;
-	}
-	if (f->file && (strstr(f->file, "/c++/") || strstr(f->file, "/bits/")))
+	if (tm_analysis_is_library(f->fn, f->file))
 		return true;
 	/* Return types of templates come first: "std::enable_if<...>::type std::f". */
 	for (size_t i = 0; name && i < TM_ARRAY_LEN(files); i++) {

@@ -21,11 +21,13 @@ static void name_authority(const struct tm_ledger_decision *r, char *buf, size_t
 static void name_record(const struct tm_decision *d, char *buf, size_t size)
 {
 	const struct tm_ledger_decision *r = d->record;
-	char bytes[16];
+	char bytes[16], height[32] = "";
 
 	if (r->size_log2 != 0) {
 		tm_fmt_size(bytes, sizeof(bytes), UINT64_C(1) << (r->size_log2 & 63));
-		snprintf(buf, size, "    from %s to its double", bytes);
+		if (r->height != 0)
+			snprintf(height, sizeof(height), " at stack height %u", r->height * 16u);
+		snprintf(buf, size, "    from %s to its double%s", bytes, height);
 	} else if (r->height != 0) {
 		snprintf(buf, size, "  at stack height %u", r->height * 16u);
 	} else {

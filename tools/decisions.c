@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/analysis.h"
 #include "tools/cmd.h"
 
 enum by {
@@ -76,11 +77,17 @@ static void name_place(struct tm_decision *d, const struct tm_ledger *ledger,
 	n = symbols ? tm_symbols_find(symbols, &module, offset - 1, found, 8) : 0;
 	if (n == 0 || found[0].function == NULL)
 		return;
-	if (found[0].file)
-		snprintf(d->function, sizeof(d->function), "%.120s (%.50s:%u)", found[0].function,
-			 base_name(found[0].file), found[0].line);
+	const struct tm_symbol *f = found;
+	/* As reports do: containers of C++ are in everybody's stack, who uses one is not. */
+	while (f + 1 < found + n && tm_analysis_is_library(f->function, f->file))
+		f++;
+	if (f->function == NULL)
+		f = found;
+	if (f->file)
+		snprintf(d->function, sizeof(d->function), "%.120s (%.50s:%u)", f->function,
+			 base_name(f->file), f->line);
 	else
-		snprintf(d->function, sizeof(d->function), "%.120s (%.50s)", found[0].function,
+		snprintf(d->function, sizeof(d->function), "%.120s (%.50s)", f->function,
 			 base_name(m->path));
 }
 

@@ -8,6 +8,9 @@
 #include "tools/analysis.h"
 #include "tools/text.h"
 
+#define SUGGEST_FROM                                                                               \
+	((uint64_t)4 << 20) /* pinned bytes from which on analysis_frag.c seeks a rule */
+
 static const char *percent(char buf[16], double share)
 {
 	if (isnan(share))
@@ -261,7 +264,15 @@ static void print_pinned(struct tm_text *t, const struct tm_document *doc,
 static void print_suggestions(struct tm_text *t, const struct tm_document *doc, size_t top)
 {
 	char saves[24];
+	uint64_t pinned = 0;
 
+	for (size_t i = 0; i < doc->sites.count; i++)
+		pinned += doc->sites.at[i].frag_pinned_bytes;
+	if (doc->suggestions.count == 0 && pinned >= SUGGEST_FROM)
+		tm_text_line(
+			t, TM_TEXT_DIM, "%s",
+			"suggest  no rule: rules move blocks above 64 KiB, by the call that makes "
+			"them; here the program has to");
 	for (size_t i = 0; i < doc->suggestions.count && i < top; i++)
 		tm_text_prose(t, TM_TEXT_PLAIN, 9, "%s  %s   # %s, %s", i ? "       " : "suggest",
 			      doc->suggestions.at[i].rule, doc->suggestions.at[i].why,
