@@ -91,7 +91,6 @@ static void say_full(const char *why)
 static bool is_worth_another(int rc, unsigned *tries)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
-
 	if (rc != -ENOMEM || ++*tries > ASKED_AGAIN)
 		return false;
 	tm_sys_nanosleep(&pause);
@@ -107,7 +106,6 @@ static int make_resident(void *at, size_t bytes)
 {
 	static _Atomic uint32_t nobody_waits;
 	int rc = tm_mem_populate_write(at, bytes);
-
 	if (rc != -EINVAL)
 		return rc;
 	for (size_t i = 0; i < bytes; i += TM_PAGE_BYTES) {
@@ -126,7 +124,6 @@ static bool populate(void *at, size_t bytes)
 {
 	unsigned tries = 0;
 	int rc;
-
 	if (ledger.full)
 		return false;
 	if (ledger.bytes + bytes > ledger.limit) {
@@ -150,7 +147,6 @@ static bool reach(struct area *a, uintptr_t end)
 	size_t wanted = (end - a->at + a->step - 1) / a->step * a->step;
 	unsigned tries = 0;
 	int rc = -EFBIG;
-
 	if (end <= a->at + a->mapped)
 		return true;
 	if (!a->stuck && wanted <= a->limit)
@@ -169,7 +165,6 @@ void tm_ledger_look(int fd)
 {
 	struct statfs fs;
 	struct stat st;
-
 	ledger.advice = 0;
 	if (tm_syscall6(SYS_fstatfs, fd, (long)(uintptr_t)&fs, 0, 0, 0, 0) != 0)
 		return;
@@ -190,7 +185,6 @@ static int map_area(struct area *a, int fd, uint64_t offset)
 {
 	long p = tm_sys_mmap((void *)a->at, a->step, PROT_READ | PROT_WRITE,
 			     MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, (long)offset);
-
 	a->mapped = 0;
 	a->stuck = false;
 	if (tm_sys_is_error(p))
@@ -216,7 +210,6 @@ static void unmap_area(struct area *a)
 static int map_rows(uintptr_t at, uint32_t heap_index)
 {
 	int rc = 0;
-
 	tm_lock_acquire(&ledger.lock);
 	if (at < ledger.rows.at || !reach(&ledger.rows, at + TM_HEAP_STRIDE)) {
 		rc = tm_mem_map_at((void *)at, TM_HEAP_STRIDE, PROT_READ | PROT_WRITE);
@@ -234,7 +227,6 @@ static int map_rows(uintptr_t at, uint32_t heap_index)
 void tm_ledger_heap_has_rows(uint32_t heap_index)
 {
 	uint64_t seen = __atomic_load_n(&ledger.header->heaps, __ATOMIC_RELAXED);
-
 	while (seen <= heap_index &&
 	       !__atomic_compare_exchange_n(&ledger.header->heaps, &seen, heap_index + 1, true,
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
@@ -244,7 +236,6 @@ void tm_ledger_heap_has_rows(uint32_t heap_index)
 static bool need_rows(uintptr_t rows, size_t bytes)
 {
 	bool ok;
-
 	/* Rows are added one by one: only the first byte of a page asks for it. */
 	if (bytes % TM_PAGE_BYTES != 0)
 		return true;
@@ -259,7 +250,6 @@ static void *side_chunk(size_t *ret_bytes)
 {
 	char *at = NULL;
 	size_t bytes;
-
 	tm_lock_acquire(&ledger.lock);
 	bytes = tm_bits_min(*ret_bytes, tm_bits_max(ledger.sides_used, CHUNK_FIRST_BYTES));
 	if (!ledger.full && reach(&ledger.sides, ledger.sides.at + ledger.sides_used + bytes)) {
@@ -279,7 +269,6 @@ static void *side_chunk(size_t *ret_bytes)
 bool tm_ledger_populate(void *at, size_t bytes)
 {
 	bool ok;
-
 	tm_lock_acquire(&ledger.lock);
 	ok = populate(at, bytes);
 	tm_lock_release(&ledger.lock);
@@ -290,14 +279,12 @@ bool tm_ledger_populate(void *at, size_t bytes)
 bool tm_ledger_side_offset(const void *side, uint64_t *ret_offset)
 {
 	uintptr_t at = (uintptr_t)side;
-
 	if (at >= ledger.sides.at && at < ledger.sides.at + ledger.sides_used) {
 		*ret_offset = ledger.sides_offset + (at - ledger.sides.at);
 		return true;
 	}
 	for (unsigned i = 0; i < TM_LEDGER_CHUNKS; i++) {
 		uintptr_t chunk = (uintptr_t)ledger.chunk[i].at;
-
 		if (chunk != 0 && at >= chunk && at < chunk + ledger.chunk[i].bytes) {
 			*ret_offset = i * TM_SIDE_CHUNK_BYTES + (at - chunk);
 			return true;
@@ -322,7 +309,6 @@ static bool has_step(size_t n)
 static bool populate_steps(size_t first, size_t last)
 {
 	size_t end = first;
-
 	while (end <= last && !has_step(end))
 		end++;
 	if (end == first)
@@ -339,7 +325,6 @@ void *tm_ledger_area(uint64_t offset, size_t bytes)
 	char *at = (char *)ledger.header + offset;
 	size_t last = (offset + bytes - 1) / STEP_BYTES;
 	bool ok = true;
-
 	if (ledger.header == NULL || bytes == 0)
 		return NULL;
 	for (size_t n = offset / STEP_BYTES; ok && n <= last; n++) {
@@ -363,7 +348,6 @@ struct tm_ledger_header *tm_ledger_header(void)
 static bool populate_window(size_t w)
 {
 	char *at = (char *)ledger.records.at + w * WINDOW_BYTES;
-
 	if ((ledger.window[w / 64] >> (w % 64) & 1) != 0)
 		return true;
 	if (!reach(&ledger.records, (uintptr_t)at + WINDOW_BYTES) || !populate(at, WINDOW_BYTES))
@@ -380,7 +364,6 @@ static bool is_populated(size_t w)
 static TM_NOINLINE struct tm_ledger_granule *new_record_of(size_t index, size_t first, size_t last)
 {
 	bool ok = true;
-
 	for (size_t w = first; ok && w <= last; w++) {
 		if (is_populated(w))
 			continue;
