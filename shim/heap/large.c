@@ -154,7 +154,7 @@ static size_t move_units(char *to, char *from, size_t bytes)
 	for (size_t at = 0; at < bytes; at += TM_UNIT_BYTES) {
 		struct tm_unit *u = tm_zone_unit(tm_zone_page(from + at));
 
-		u->touched = 0;
+		__atomic_store_n(&u->touched, 0, __ATOMIC_RELAXED);
 		u->fresh = 0;
 	}
 	return bytes;

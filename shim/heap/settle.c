@@ -7,7 +7,6 @@
  * write what it takes, pays nothing. Called by extent.c under the part's lock.
  */
 #include "shim/base/bits.h"
-#include "shim/heap/collapse.h"
 #include "shim/heap/limit.h"
 #include "shim/heap/part.h"
 #include "shim/os/sys.h"
@@ -21,15 +20,11 @@ _Static_assert(TM_PAGE_BYTES / sizeof(struct tm_granule) == CHUNK_UNITS * TM_UNI
 	       "a page of tags and one of granules describe as much");
 
 /* Some page of the first granule that was handed out is there. */
-static bool is_resident(uint32_t unit)
+static bool is_resident(uint32_t unit, uint32_t touched)
 {
 	unsigned char resident[TM_GRANULE_PAGES];
-	uint32_t touched = __atomic_load_n(&tm_zone.units[unit].touched, __ATOMIC_RELAXED);
-	uint32_t page;
+	uint32_t page = unit * TM_UNIT_PAGES + tm_bits_lowest(touched) * TM_GRANULE_PAGES;
 
-	if (touched == 0)
-		return false;
-	page = unit * TM_UNIT_PAGES + tm_bits_lowest(touched) * TM_GRANULE_PAGES;
 	if (tm_sys_mincore(tm_zone_page_addr(page), TM_GRANULE_BYTES, resident) != 0)
 		return false;
 	for (uint32_t i = 0; i < TM_GRANULE_PAGES; i++)
@@ -60,18 +55,19 @@ void tm_settle(struct tm_part_state *ps)
 	if (at == 0)
 		ps->settle_pages = ps->fresh_pages;
 	for (; at < end && looks < LOOKS_MAX; at++) {
+		/* a block's owner changes it without the lock */
+		uint32_t touched = __atomic_load_n(&tm_zone.units[at].touched, __ATOMIC_RELAXED);
+
 		if (__atomic_load_n(&tm_zone.units[at].part, __ATOMIC_RELAXED) != tm_part_of(ps) ||
-		    __atomic_load_n(&tm_zone.units[at].touched, __ATOMIC_RELAXED) == 0)
+		    touched == 0)
 			continue;
 		looks++;
-		if (!is_resident(at))
+		if (!is_resident(at, touched))
 			continue;
 		fault_in(at);
 		at |= CHUNK_UNITS - 1;
 	}
 	ps->settle_unit = at < end ? at : 0;
-	if (at < end)
-		return;
-	ps->settled_pages = ps->settle_pages;
-	tm_collapse_want(tm_part_of(ps));
+	if (at >= end)
+		ps->settled_pages = ps->settle_pages;
 }
