@@ -189,15 +189,13 @@ static struct tm_range *empty_range(size_t units)
 
 static void set_mapped(struct tm_range *r, uint32_t units)
 {
-	grow.mapped_units += units;
-	grow.mapped_units -= r->mapped;
+	__atomic_store_n(&grow.mapped_units, grow.mapped_units + units - r->mapped, __ATOMIC_RELAXED);
 	r->mapped = units;
 }
 
 static void set_used(struct tm_range *r, uint32_t units)
 {
-	grow.used_units += units;
-	grow.used_units -= r->used;
+	__atomic_store_n(&grow.used_units, grow.used_units + units - r->used, __ATOMIC_RELAXED);
 	r->used = units;
 	r->tick = grow.tick;
 }
