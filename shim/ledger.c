@@ -15,6 +15,7 @@
 #include "shim/heap/heap.h"
 #include "shim/heap/trim.h"
 #include "shim/ledger_areas.h"
+#include "shim/ledger_granules.h"
 #include "shim/ledger_file.h"
 #include "shim/modules.h"
 #include "shim/os/clock.h"

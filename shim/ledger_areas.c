@@ -11,16 +11,14 @@
 #include "shim/base/bits.h"
 #include "shim/heap/account.h"
 #include "shim/heap/heap.h"
-#include "shim/heap/span.h"
 #include "shim/heap/store.h"
-#include "shim/heap/tier.h"
 #include "shim/ledger.h"
+#include "shim/ledger_granules.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
 #include "shim/os/msg.h"
 #include "shim/os/sys.h"
 #include "shim/samples.h"
-#include "shim/sizes.h"
 
 /* So often, a millisecond apart, where the kernel has no memory at the moment. */
 #define ASKED_AGAIN 20u
@@ -342,7 +340,7 @@ struct tm_ledger_header *tm_ledger_header(void)
 	return ledger.header;
 }
 
-/* --- granules --------------------------------------------------------------------------------- */
+/* --- records of granules --------------------------------------------------------------------------------- */
 
 /* [lock] */
 static bool populate_window(size_t w)
@@ -381,8 +379,7 @@ static TM_NOINLINE struct tm_ledger_granule *new_record_of(size_t index, size_t 
 	return (struct tm_ledger_granule *)ledger.records.at + index;
 }
 
-/* The record of a granule, or NULL where it cannot be had. */
-static struct tm_ledger_granule *record_of(const struct tm_granule *head)
+struct tm_ledger_granule *tm_ledger_record(const struct tm_granule *head)
 {
 	size_t index = (size_t)(head - tm_zone.granules);
 	size_t at = index * sizeof(struct tm_ledger_granule);
@@ -395,93 +392,6 @@ static struct tm_ledger_granule *record_of(const struct tm_granule *head)
 		      is_populated(first) && (last == first || is_populated(last))))
 		return (struct tm_ledger_granule *)(ledger.records.at + at);
 	return new_record_of(index, first, last);
-}
-
-/* The same of a granule that is taken: one that cannot be told of is counted. */
-static struct tm_ledger_granule *record_for(const struct tm_granule *head)
-{
-	struct tm_ledger_granule *r = record_of(head);
-
-	if (r == NULL && ledger.header != NULL)
-		__atomic_fetch_add(&ledger.header->private_bytes, sizeof(*r), __ATOMIC_RELAXED);
-	return r;
-}
-
-/* Slots are the session tier's unless their span says otherwise. */
-static uint8_t tier_of(const struct tm_granule *head)
-{
-	return (uint8_t)(head->tier != 0 ? head->tier : TM_TIER_SESSION);
-}
-
-static void note_span(const struct tm_granule *head)
-{
-	const struct tm_heap *h = (const struct tm_heap *)(head->owner & ~TM_OWNER_BITS);
-	struct tm_ledger_granule *r;
-	uint64_t offset;
-
-	if (!tm_ledger_side_offset(head->side, &offset) || (r = record_for(head)) == NULL)
-		return;
-	r->heap = (uint16_t)h->index;
-	r->slot_bytes = (uint32_t)tm_class_bytes(head->klass);
-	r->slots = head->nslots;
-	r->first = (uint16_t)tm_span_first(head);
-	r->at = offset;
-	r->tier = tier_of(head);
-	TM_SIGNAL_FENCE();
-	r->kind = head->kind == TM_SPAN_SMALL ? TM_LEDGER_SMALL : TM_LEDGER_MEDIUM;
-}
-
-static void note_gone(const struct tm_granule *head)
-{
-	struct tm_ledger_granule *r = record_of(head);
-
-	if (r == NULL)
-		return;
-	if (r->kind == TM_LEDGER_BLOCK)
-		tm_sizes_remove(r->at);
-	r->kind = TM_LEDGER_NOTHING;
-}
-
-static void note_block(const struct tm_granule *head)
-{
-	struct tm_ledger_granule *r = record_for(head);
-
-	if (r == NULL)
-		return;
-	r->heap = (uint16_t)(head->large.account >> 24);
-	r->id = (uint16_t)head->large.account;
-	r->epoch8 = (uint8_t)(head->large.account >> 16);
-	r->slot_bytes = (uint32_t)head->large.pages;
-	r->at = head->large.requested;
-	r->tier = tier_of(head);
-	tm_sizes_add(r->at, r->tier);
-	TM_SIGNAL_FENCE();
-	r->kind = TM_LEDGER_BLOCK;
-}
-
-void tm_ledger_publish(void)
-{
-	struct tm_ledger_header *header = ledger.header;
-	size_t granules = tm_zone.len >> TM_GRANULE_SHIFT;
-	uint64_t offset;
-
-	for (size_t i = 0; i < granules; i++) {
-		struct tm_granule *g = &tm_zone.granules[i];
-		uintptr_t owner = tm_granule_owner(g);
-
-		if (owner == TM_OWNER_LARGE) {
-			note_block(g);
-			/* It may have been freed before its free could tell us. */
-			__atomic_thread_fence(__ATOMIC_SEQ_CST);
-			if (tm_granule_owner(g) != TM_OWNER_LARGE)
-				note_gone(g);
-		} else if (owner != TM_OWNER_NONE && g->head == i + 1) {
-			note_span(g);
-			if (!tm_ledger_side_offset(g->side, &offset))
-				header->before_span_bytes += (uint64_t)g->granules
-							     << TM_GRANULE_SHIFT;
-		}
-	}
 }
 
 /* --- begin and end ---------------------------------------------------------------------------- */
@@ -560,9 +470,9 @@ void tm_ledger_hook(void)
 	__atomic_store_n(&s->map_rows, map_rows, __ATOMIC_RELEASE);
 	__atomic_store_n(&s->need_rows, need_rows, __ATOMIC_RELEASE);
 	__atomic_store_n(&s->side_chunk, side_chunk, __ATOMIC_RELEASE);
-	__atomic_store_n(&s->gone, note_gone, __ATOMIC_RELEASE);
-	__atomic_store_n(&s->span, note_span, __ATOMIC_RELEASE);
-	__atomic_store_n(&s->block, note_block, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->gone, tm_ledger_note_gone, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->span, tm_ledger_note_span, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->block, tm_ledger_note_block, __ATOMIC_RELEASE);
 }
 
 static void make_private(void *at, size_t bytes)

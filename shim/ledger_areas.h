@@ -50,8 +50,8 @@ bool tm_ledger_populate(void *at, size_t bytes);
 void tm_ledger_heap_has_rows(uint32_t heap_index);
 void tm_ledger_adopt_chunk(unsigned index, struct tm_side_chunk chunk);
 
-/* Notes all spans and blocks that exist. */
-void tm_ledger_publish(void);
+/* The record of a granule, or NULL where it cannot be had. */
+struct tm_ledger_granule *tm_ledger_record(const struct tm_granule *head);
 
 /*
  * In a forked child: rows of new heaps and entries become private zeros, the rest goes. Returns the

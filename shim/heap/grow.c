@@ -189,7 +189,8 @@ static struct tm_range *empty_range(size_t units)
 
 static void set_mapped(struct tm_range *r, uint32_t units)
 {
-	__atomic_store_n(&grow.mapped_units, grow.mapped_units + units - r->mapped, __ATOMIC_RELAXED);
+	__atomic_store_n(&grow.mapped_units, grow.mapped_units + units - r->mapped,
+			 __ATOMIC_RELAXED);
 	r->mapped = units;
 }
 
