@@ -65,6 +65,7 @@ void tm_ledger_note_block(const struct tm_granule *head)
 	r->id = (uint16_t)head->large.account;
 	r->epoch8 = (uint8_t)(head->large.account >> 16);
 	r->slot_bytes = (uint32_t)head->large.pages;
+	r->first = (uint16_t)(head->large.page % TM_GRANULE_PAGES);
 	r->at = head->large.requested;
 	r->tier = tier_of(head);
 	tm_sizes_add(r->at, r->tier);

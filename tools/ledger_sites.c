@@ -108,6 +108,7 @@ static bool make_extent(struct tm_ledger *l, uint64_t n, const struct tm_ledger_
 		       ret_extent->bytes <= SPAN_BYTES_MAX &&
 		       g->at <= TM_LEDGER_SIDES_BYTES - g->slots * entry_bytes;
 	case TM_LEDGER_BLOCK:
+		ret_extent->address += (uint64_t)(g->first & 15) << 12;
 		/* Its pages, or, where they are not told, those of the request. */
 		ret_extent->bytes = (uint64_t)g->slot_bytes << 12;
 		if (ret_extent->bytes < g->at)

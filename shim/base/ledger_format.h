@@ -554,7 +554,7 @@ struct tm_ledger_granule {
 	uint8_t tier;  /* 0: not told apart */
 	uint16_t heap; /* whose rows the ids belong to */
 	uint32_t slot_bytes;   /* spans; blocks: pages of 4 KiB */
-	uint16_t slots, first; /* spans: slots from `first` on were ever handed out */
+	uint16_t slots, first; /* spans: ever handed out, from `first` on; blocks: first page */
 	uint16_t id;           /* blocks: row * 16 */
 	uint16_t epoch8;       /* blocks: of birth */
 	uint64_t at;           /* spans: offset in the sides area; blocks: requested bytes */

@@ -17,6 +17,7 @@ WANTED = {
     # Its head always points to an object that is newer than the copy of the ledger.
     "list": ("push", r"each other, as a list or a tree does \([0-9]+ pointers\)\n.*"
                      r"variable newest of leaks_subject \(1 pointer\)"),
+    "behind": ("keep_behind", r"^(?!(.*\n)*.*padding)held by  blocks of s:\S+  keep_behind"),
     "unreachable": ("lose", r"nothing that could be read points there"),
     "exception": ("parse_request", r"nothing that could be read points there"),
 }

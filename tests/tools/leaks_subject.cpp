@@ -96,6 +96,30 @@ struct entry {
 	char text[184];
 };
 static entry *volatile newest;
+NI static void padding()
+{
+	void *p = malloc(70000 + rnd() % 60000);
+
+	memset(p, 0, 70000);
+	keep(p);
+}
+
+/* In the last words of large blocks, which begin at any page, among others that hold nothing. */
+NI static void keep_behind()
+{
+	const size_t words = 100000 / sizeof(void *), last = 200;
+	static void **table;
+	static size_t n = 0;
+
+	if (n % last == 0) {
+		table = (void **)malloc(words * sizeof(void *));
+		memset(table, 0, words * sizeof(void *));
+		keep(table);
+		padding();
+	}
+	table[words - last + n++ % last] = calloc(1, 40);
+}
+
 NI static void push()
 {
 	newest = new entry{newest, ""};
@@ -303,6 +327,7 @@ static const kind kinds[] = {
 	{"unreachable", lose},
 	{"reachable", remember},
 	{"list", push},
+	{"behind", keep_behind},
 	{"token",
 	 [] {
 		 for (int i = 0; i < 3; i++)
