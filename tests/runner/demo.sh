@@ -12,7 +12,7 @@ TM_PREFIX= python3 "$TM_SRC/tests/demo/demo" --made -s 40 >out 2>err || {
 	exit 1
 }
 failed=0
-for text in 'both are found' '#1 GROWING .*' 'VERDICT .*unreachable.*' 'VERDICT .*bytes held.*' 'session .*' \
+for text in 'both are found' '#1 GROWING .*' 'VERDICT .*unreachable.*' 'VERDICT .*held for.*' 'session .*' \
 	'All of it with pictures: .*html'; do
 	grep -q "$text" out || {
 		echo "not shown: $text"

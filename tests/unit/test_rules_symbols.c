@@ -160,5 +160,6 @@ Test(rules_symbols, broken_files_are_survived)
 		add(0);
 		memcpy(file + at, saved, sizeof(saved));
 	}
+	ranges.count = 0; /* more functions match than there is room for */
 	cr_assert_eq(add(0) > 0, true);
 }
