@@ -507,10 +507,12 @@ Test(pool, the_machine_is_not_filled_to_the_brim)
 	uint64_t memory = tm_proc_memory_bytes();
 
 	fresh();
+	if (memory > tm_zone.limit / 2)
+		cr_skip_test("no pool may be as large as this machine's memory");
 	os.populate = count_populate;
 	tm_zone.os = &os;
 	filled = 0;
-	pool = make((size_t)64 << 20, (size_t)(memory >> 25), true);
+	pool = make((size_t)64 << 20, (size_t)(memory >> 26), true);
 	take(pool);
 	cr_assert(filled <= memory - memory / 8, "%zu of %zu", (size_t)filled, (size_t)memory);
 	cr_assert(pool->owned < pool->count);
