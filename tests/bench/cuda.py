@@ -35,7 +35,7 @@ def run(program):
 POOLS = ("cache", "slab", "vmm", "auto")
 
 
-def hits():
+def hit_times():
     """Least of twenty turns, taken in turn: what else the machine does only adds to them."""
     least = {}
     for _ in range(20):
@@ -76,7 +76,7 @@ def main():
           "20,000\n(`hit_pairs`; \"varied\": 64 sizes of 2 to 8 MiB among 32 blocks; instructions: "
           "`hits_take_few_instructions`):\n")
     print("| pool | free again | one size p50 / p99 | varied p50 / p99 |\n|---|---|---|---|")
-    least = hits()
+    least = hit_times()
     for pool, sync, varied in least:
         if not varied:
             one, many = least[pool, sync, False], least[pool, sync, True]
