@@ -27,6 +27,7 @@ m.write(b"x" * (30 << 20))
 words = [("w%d" % i) * 10 for i in range(200000)]
 half = words[::2]
 del words
+block = b"x" * (8 << 20)  # large enough for the helper, which answers while the program waits
 stop = threading.Event()
 for _ in range(4):
     threading.Thread(target=stop.wait, daemon=True).start()
