@@ -168,7 +168,7 @@ static TM_COLD void give_up_heap(struct tm_heap *h)
 TM_COLD bool tm_thread_desert(void)
 {
 	uintptr_t word = tm_heap_word;
-	struct tm_heap *h = (struct tm_heap *)(word & ~TM_HEAP_BUSY);
+	struct tm_heap *h = tm_heap_of_word(word);
 
 	if (self.shared != 0 || tm_lock_holds_any())
 		return false;
@@ -178,7 +178,7 @@ TM_COLD bool tm_thread_desert(void)
 		self.state = THREAD_NEW;
 		return true;
 	}
-	if ((word & TM_HEAP_BUSY) == 0 ||
+	if ((word & TM_HEAP_BUSY_BIT) == 0 ||
 	    atomic_load_explicit(&h->stolen, memory_order_acquire) != 0)
 		return false;
 	give_up_heap(h);

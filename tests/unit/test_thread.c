@@ -56,3 +56,18 @@ Test(thread, a_heap_that_is_back_is_entered)
 	}
 	tm_heap_word = (uintptr_t)h;
 }
+
+/* Of a handler that jumped out while the helper tried to have the heap: the heap that is given up is this one. */
+Test(thread, a_busy_heap_is_deserted_also_where_it_was_to_be_stolen)
+{
+	struct tm_heap *h = need_heap();
+
+	tm_heap_word = (uintptr_t)h | TM_HEAP_BUSY | TM_HEAP_STOLEN;
+	cr_assert(tm_thread_desert());
+	cr_assert(tm_heap_word_is_none(tm_heap_word));
+	cr_assert_eq(atomic_load(&h->state), TM_HEAP_UNUSED);
+	void *p = tm_root.ops.malloc(BYTES);
+	cr_assert_not(tm_emergency_owns(p));
+	cr_assert_neq(tm_heap_of_word(tm_heap_word), h);
+	tm_root.ops.free(p);
+}
