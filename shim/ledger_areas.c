@@ -340,7 +340,7 @@ struct tm_ledger_header *tm_ledger_header(void)
 	return ledger.header;
 }
 
-/* --- records of granules --------------------------------------------------------------------------------- */
+/* --- records of granules ---------------------------------------------------------------------- */
 
 /* [lock] */
 static bool populate_window(size_t w)

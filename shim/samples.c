@@ -30,7 +30,7 @@
 #define PASSES_MAX 64u
 /* A look is worth it after so long. */
 #define LOOK_MS 100u
-/* A program whose thread came here so often, or that uses so much, may be asked while it does nothing. */
+/* A program that came here so often, or for so much at once, may be asked while it does nothing. */
 #define STAY_PASSES 32u
 #define STAY_BYTES ((uint64_t)4 << 20)
 #define USUAL_WINDOW_MS 60000u
@@ -308,10 +308,9 @@ void tm_samples_pass(size_t bytes)
 {
 	uint64_t now;
 
-	if (pass.count < STAY_PASSES && ++pass.count == STAY_PASSES && tm_ledger_is_asked_for())
-		tm_helper_stay();
-	/* It may be the last that is heard of a program that fills it from now on. */
-	if (bytes >= STAY_BYTES && tm_ledger_is_asked_for())
+	bool often = pass.count < STAY_PASSES && ++pass.count == STAY_PASSES;
+	/* A large block may be the last that is heard of a program, which fills it from now on. */
+	if ((often || bytes >= STAY_BYTES) && tm_ledger_is_asked_for())
 		tm_helper_stay();
 	if (pass.left != 0) {
 		pass.left--;

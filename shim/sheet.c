@@ -50,8 +50,7 @@ static uint64_t spent_ns(void)
 {
 	struct timespec t = {0, 0};
 
-	(void)tm_syscall6(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (long)(uintptr_t)&t, 0, 0, 0,
-			  0);
+	(void)tm_sys_clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
@@ -75,7 +74,6 @@ static struct tm_ledger_sheet *write_text(unsigned which, struct tm_maps_sheet *
 			bytes = room;
 		s = tm_ledger_area(TM_LEDGER_SHEETS_AT + which * TM_LEDGER_SHEET_BYTES,
 				   sizeof(*s) + bytes);
-		*ret_text = (struct tm_maps_sheet){.bytes = 0};
 		if (s == NULL || tm_maps_write_sheet(s->text, bytes, tm_zone.base,
 						     tm_zone.base + tm_zone.len, ret_text) != 0)
 			return NULL;
