@@ -489,6 +489,7 @@ int tm_analysis_fill(struct tm_document *doc, struct tm_ledger *ledger,
 	a.wants_symbols = tm_document_alloc(doc, ledger->site_count + 1);
 	add_process(&a);
 	add_capture(&a);
+	tm_analysis_add_scan(&a);
 	add_modules(&a);
 	add_sites(&a);
 	sort_keys(&a);

@@ -7,6 +7,7 @@
 #ifndef TM_TOOLS_ANALYSIS_H
 #define TM_TOOLS_ANALYSIS_H
 
+#include "tools/control.h"
 #include "tools/document.h"
 #include "tools/growth.h"
 #include "tools/ledger.h"
@@ -18,6 +19,7 @@ struct tm_analysis_options {
 	enum tm_doc_kind kind;
 	const char *debug_dir;    /* NULL, or where debug files are looked for first */
 	const char *suppressions; /* NULL, or a file as LeakSanitizer has it */
+	int scan;                 /* of tm_control_prepare() */
 	size_t symbol_sites;      /* sites that hold most and get names; those in leaks always do */
 };
 
@@ -68,6 +70,8 @@ void tm_analysis_find_fragments(struct tm_analysis *a);
 void tm_analysis_add_tables(struct tm_analysis *a);
 /* Whether what lived at the largest resident size was seen. */
 bool tm_analysis_knows_peak(const struct tm_ledger_counters *c);
+/* After the process. */
+void tm_analysis_add_scan(struct tm_analysis *a);
 void tm_analysis_add_balance(struct tm_analysis *a);
 /* After the stacks of the sites. */
 void tm_analysis_add_gpu(struct tm_analysis *a);

@@ -111,7 +111,7 @@ static int load(struct tm_select *s, struct tm_document *doc)
 	status = tm_select_ledger(s->target, path, sizeof(path));
 	if (status)
 		return status;
-	tm_control_prepare(path, s->analysis.kind == TM_DOC_LEAK && !s->no_scan);
+	s->analysis.scan = tm_control_prepare(path, s->analysis.kind == TM_DOC_LEAK && !s->no_scan);
 	if (tm_ledger_open_since(&ledger, path, s->since_ms) != 0)
 		return TM_EXIT_USAGE;
 	status = tm_analysis_fill(doc, &ledger, &s->analysis) == 0 ? 0 : TM_EXIT_TROUBLE;

@@ -69,27 +69,38 @@ static int ask(struct tm_ledger_header *h, enum tm_ledger_control what, unsigned
 	}
 }
 
-void tm_control_prepare(const char *path, bool scan)
+static int scan_twice(struct tm_ledger_header *h)
+{
+	unsigned window = h->window_ms ? h->window_ms : 60000;
+	unsigned apart = (unsigned)((uint64_t)PASSES_APART_MS * window / 60000);
+	int rc = ask(h, TM_LEDGER_SCAN_STOP, SCAN_ANSWER_MS);
+
+	if (rc != 0)
+		return rc;
+	if (isatty(2) && apart > 1000)
+		fprintf(stderr, "tiermalloc: second pass in %u s\n", apart / 1000);
+	const struct timespec t = {apart / 1000, (long)(apart % 1000) * 1000000};
+	nanosleep(&t, NULL);
+	rc = ask(h, TM_LEDGER_SCAN_STOP, SCAN_WAIT_MS);
+	return rc == 0 ? TM_CONTROL_SCANNED : rc;
+}
+
+int tm_control_prepare(const char *path, bool scan)
 {
 	struct tm_ledger look = {.path = path};
 	struct tm_ledger_header *h = map_header(path);
+	int rc = TM_CONTROL_NOT_ASKED;
 
 	if (h == NULL)
-		return;
+		return scan && errno == EACCES ? -EACCES : TM_CONTROL_NOT_ASKED;
 	look.header = *h;
 	if (h->magic == TM_LEDGER_MAGIC && h->version == TM_LEDGER_VERSION &&
 	    tm_ledger_runs(&look)) {
-		int rc = ask(h, TM_LEDGER_REFRESH, REFRESH_WAIT_MS);
-		unsigned window = h->window_ms ? h->window_ms : 60000;
-		unsigned apart = (unsigned)((uint64_t)PASSES_APART_MS * window / 60000);
+		int fresh = ask(h, TM_LEDGER_REFRESH, REFRESH_WAIT_MS);
 
-		if (rc == 0 && scan && ask(h, TM_LEDGER_SCAN_STOP, SCAN_ANSWER_MS) == 0) {
-			if (isatty(2) && apart > 1000)
-				fprintf(stderr, "tiermalloc: second pass in %u s\n", apart / 1000);
-			const struct timespec t = {apart / 1000, (long)(apart % 1000) * 1000000};
-			nanosleep(&t, NULL);
-			ask(h, TM_LEDGER_SCAN_STOP, SCAN_WAIT_MS);
-		}
+		if (scan)
+			rc = fresh == 0 ? scan_twice(h) : fresh;
 	}
 	munmap(h, 4096);
+	return rc;
 }

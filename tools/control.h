@@ -5,11 +5,14 @@
 
 #include "shim/base/attrs.h"
 
+enum tm_control_answer { TM_CONTROL_NOT_ASKED, TM_CONTROL_SCANNED };
+
 /*
  * Before the ledger of "path" is read: of a process that runs, counters and maps are brought up to
  * date, and with "scan" its memory is searched for pointers, twice. A process that does not answer in
- * time, or that may not be asked, is read as it is. Says nothing but that it waits.
+ * time, or that may not be asked, is read as it is. Says nothing but that it waits. Returns whether scans
+ * were made, or -errno: they were wanted, and why there are none.
  */
-void tm_control_prepare(const char *path, bool scan);
+int tm_control_prepare(const char *path, bool scan);
 
 #endif

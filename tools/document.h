@@ -53,6 +53,7 @@ enum tm_doc_tier { TM_DOC_PERSISTENT = 1, TM_DOC_SESSION, TM_DOC_TEMPORARY }; /*
 enum tm_doc_lang { TM_DOC_LANG_C = 1, TM_DOC_LANG_CPP, TM_DOC_LANG_PY };
 enum tm_doc_sym { TM_DOC_SYM_DEBUG = 1, TM_DOC_SYM_SYMTAB, TM_DOC_SYM_DYNSYM, TM_DOC_SYM_NONE };
 enum tm_doc_leak_class { TM_DOC_GROWING = 1, TM_DOC_UNREACHABLE, TM_DOC_EXIT };
+enum tm_doc_scanned { TM_DOC_NEVER = 1, TM_DOC_ONCE, TM_DOC_NOTHING, TM_DOC_LOST };
 enum tm_doc_outcome { TM_DOC_FINE = 1, TM_DOC_FOUND, TM_DOC_INCONCLUSIVE };
 enum tm_doc_authority {
 	TM_DOC_BY_RULE = 1,
@@ -94,6 +95,16 @@ struct tm_doc_capture {
 	bool pre_attach;
 	uint64_t window_ms; /* of the growth test */
 	uint64_t windows;   /* seen */
+};
+
+/* Live scans for blocks that nothing points to; a block is lost when two agree. */
+struct tm_doc_scans {
+	enum tm_doc_scanned state;
+	uint64_t passes;
+	uint64_t at_unix_ns, read_bytes, unread_bytes; /* of the last pass, as below */
+	uint64_t threads_stopped, threads_missed, stopped_us;
+	uint64_t found_objs, found_bytes;
+	const char *why; /* there was none, or no new one, when this was read */
 };
 
 /* What line one of a report says. */
@@ -330,6 +341,7 @@ struct tm_document {
 	struct tm_doc_tool tool;
 	struct tm_doc_process process;
 	struct tm_doc_capture capture;
+	struct tm_doc_scans scan;
 	struct tm_doc_verdict verdict;
 	struct tm_doc_balance balance;
 	TM_DOC_LIST(struct tm_doc_mapping) mappings;

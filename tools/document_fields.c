@@ -8,6 +8,7 @@ static const char *const words_kind[] = {"leak", "frag", "full", "diff", NULL};
 static const char *const words_counts[] = {"exact", "sampled", NULL};
 static const char *const words_lang[] = {"c", "cpp", "py", NULL};
 static const char *const words_sym[] = {"debug", "symtab", "dynsym", "none", NULL};
+static const char *const words_scanned[] = {"never", "once", "nothing", "found", NULL};
 static const char *const words_outcome[] = {"fine", "found", "inconclusive", NULL};
 const char *const tm_words_ended[] = {"running", "clean", "killed", NULL};
 const char *const tm_words_tier[] = {"persistent", "session", "temporary", NULL};
@@ -79,6 +80,23 @@ static const struct tm_field fields_capture[] = {
 	PLAIN(windows, COUNT, "seen so far"),
 };
 static const struct tm_type type_capture = TYPE("capture", fields_capture);
+#undef OF
+
+#define OF struct tm_doc_scans
+static const struct tm_field fields_scans[] = {
+	WORD(state, words_scanned, "nothing, found: of two passes; once: one more is needed"),
+	PLAIN(passes, COUNT, "over the life of the process"),
+	PLAIN(at_unix_ns, STAMP, "end of the last pass"),
+	PLAIN(read_bytes, COUNT, "of memory that the last pass looked for pointers in"),
+	PLAIN(unread_bytes, COUNT, "that it could not look into"),
+	PLAIN(threads_stopped, COUNT, NULL),
+	PLAIN(threads_missed, COUNT, NULL),
+	PLAIN(stopped_us, COUNT, "how long threads stood still"),
+	PLAIN(found_objs, COUNT, "unreachable in the last two passes, suppressed ones included"),
+	PLAIN(found_bytes, COUNT, "of those"),
+	PLAIN(why, TEXT, "no pass was made for this report"),
+};
+static const struct tm_type type_scans = TYPE("scans", fields_scans);
 #undef OF
 
 #define OF struct tm_doc_verdict
@@ -448,6 +466,7 @@ static const struct tm_field fields_document[] = {
 	NESTED(tool, OBJECT, type_tool, NULL),
 	NESTED(process, OBJECT, type_process, NULL),
 	NESTED(capture, OBJECT, type_capture, NULL),
+	NESTED(scan, OBJECT, type_scans, "live scans for blocks that nothing points to"),
 	NESTED(verdict, OBJECT, type_verdict, NULL),
 	NESTED(balance, OBJECT, type_balance, "bytes; the parts sum to rss_bytes"),
 	NESTED(mappings, ROWS, type_mapping, "what other_anon, file and pinned consist of"),

@@ -86,6 +86,7 @@ tiermalloc_SOURCES += \
 	%reldir%/analysis_frag.c \
 	%reldir%/analysis_gpu.c \
 	%reldir%/analysis_leaks.c \
+	%reldir%/analysis_scan.c \
 	%reldir%/analysis_sites.c \
 	%reldir%/analysis_tables.c \
 	%reldir%/balance.c \

@@ -148,23 +148,61 @@ static const char *name_length_of(const struct tm_document *doc, char buf[48])
 
 static void print_tests(struct tm_text *t, const struct tm_document *doc)
 {
-	char window[24], longer[48], scan[120] = "none";
+	char window[24], longer[48];
 
-	for (size_t i = 0; i < doc->leaks.count; i++) {
-		const struct tm_doc_scan *s = &doc->leaks.at[i].scan;
+	if (doc->capture.windows != TM_DOC_UNKNOWN)
+		tm_text_prose(t, TM_TEXT_DIM, 2,
+			      "windows %" PRIu64
+			      " of %s   %zu sites, false discoveries at most 1%%%s",
+			      doc->capture.windows, tm_text_time(window, doc->capture.window_ms),
+			      doc->sites.count, name_length_of(doc, longer));
+}
 
-		if (s->passes == TM_DOC_UNKNOWN)
-			continue;
-		snprintf(scan, sizeof(scan),
-			 "%" PRIu64 " passes, %" PRIu64 " threads stopped, %" PRIu64 " missed",
-			 s->passes, s->threads_stopped, s->threads_missed);
+/* What the last pass did: when, how much, at what price. */
+static const char *name_pass(const struct tm_document *doc, char *buf, size_t size)
+{
+	const struct tm_doc_scans *s = &doc->scan;
+	char ago[24], bytes[24], stopped[96] = "no other thread to stop";
+	bool runs = doc->process.ended == TM_DOC_RUNNING;
+	uint64_t end = doc->capture.t1_unix_ns;
+
+	if (s->threads_stopped && s->threads_stopped != TM_DOC_UNKNOWN)
+		snprintf(stopped, sizeof(stopped),
+			 "%" PRIu64 " threads stood still for %" PRIu64 ".%" PRIu64 "ms",
+			 s->threads_stopped, s->stopped_us / 1000, s->stopped_us % 1000 / 100);
+	snprintf(buf, size, "%" PRIu64 " %s, the last %s %s; %s read, %s", s->passes,
+		 s->passes == 1 ? "pass" : "passes",
+		 tm_text_time(ago, end > s->at_unix_ns ? (end - s->at_unix_ns) / 1000000 : 0),
+		 runs ? "ago" : "before the end", tm_text_bytes(bytes, s->read_bytes), stopped);
+	return buf;
+}
+
+/* That none ran, that nothing was found and that something was must not read alike. */
+static void print_scan(struct tm_text *t, const struct tm_document *doc)
+{
+	const struct tm_doc_scans *s = &doc->scan;
+	const char *why = s->why ? s->why : "not told";
+	char pass[240], bytes[24];
+
+	switch (s->state) {
+	case TM_DOC_NEVER: tm_text_prose(t, TM_TEXT_UNSURE, 6, "scan  never ran: %s", why); return;
+	case TM_DOC_ONCE:
+		tm_text_prose(t, TM_TEXT_UNSURE, 6, "scan  undecided, it takes two passes: %s",
+			      name_pass(doc, pass, sizeof(pass)));
 		break;
+	case TM_DOC_NOTHING:
+		tm_text_prose(t, TM_TEXT_DIM, 6, "scan  nothing unreachable: %s",
+			      name_pass(doc, pass, sizeof(pass)));
+		break;
+	case TM_DOC_LOST:
+		tm_text_prose(t, TM_TEXT_DIM, 6, "scan  %" PRIu64 " objects unreachable, %s: %s",
+			      s->found_objs, tm_text_bytes(bytes, s->found_bytes),
+			      name_pass(doc, pass, sizeof(pass)));
+		break;
+	default: return; /* of several processes, or of an older command */
 	}
-	tm_text_prose(t, TM_TEXT_DIM, 2,
-		      "windows %" PRIu64
-		      " of %s   %zu sites, false discoveries at most 1%%   scan: %s%s",
-		      doc->capture.windows, tm_text_time(window, doc->capture.window_ms),
-		      doc->sites.count, scan, name_length_of(doc, longer));
+	if (s->why)
+		tm_text_prose(t, TM_TEXT_UNSURE, 6, "      no new pass: %s", s->why);
 }
 
 static void print_watch(struct tm_text *t, const struct tm_document *doc, size_t top)
@@ -217,6 +255,7 @@ void tm_text_leaks(struct tm_text *t, const struct tm_document *doc,
 
 	tm_text_head(t, doc, "leak");
 	print_tests(t, doc);
+	print_scan(t, doc);
 	for (size_t i = 0; i < doc->leaks.count; i++) {
 		const struct tm_doc_leak *leak = &doc->leaks.at[i];
 

@@ -85,13 +85,27 @@ function leakNode(leak, most) {
 		h('details', {}, h('summary', {}, 'Stack'), stackNode(site)));
 }
 
+// That no scan ran, that two found nothing and that they found something must not read alike.
+function scanNode() {
+	const s = doc.scan;
+	if (!s || !s.state)
+		return null;
+	const found = {never: 'No live scan ran', once: 'One pass of a live scan ran, and it takes two', nothing: 'The live scan found nothing unreachable',
+		found: `The live scan found ${count(s.found_objs)} objects unreachable, ${bytes(s.found_bytes)}`}[s.state];
+	const ago = Math.max(0, doc.end - Number(s.at_unix_ns) / 1e9);
+	const pass = s.state === 'never' ? [] : [`${count(s.passes)} ${s.passes === 1 ? 'pass' : 'passes'}, the last ${span(ago)} ${doc.process.ended === 'running' ? 'before this report' : 'before the end'}`,
+		known(s.read_bytes) && `${bytes(s.read_bytes)} read`,
+		or0(s.threads_stopped) > 0 ? `${count(s.threads_stopped)} threads stood still for ${digits(s.stopped_us / 1000)} ms` : 'no other thread to stop'].filter(Boolean);
+	return h('p', {class: 'lede', id: 'scan'}, h('strong', {}, found), pass.length > 0 && `: ${pass.join(', ')}`, '.', s.why && ` ${s.state === 'never' ? 'Because' : 'There is no newer one'}: ${s.why}.`);
+}
+
 function leaksSection() {
 	const most = Math.max(1, ...doc.leaks.map(l => (l.ci95.length === 2 ? l.ci95[1] : or0(l.slope_bytes_per_h))));
 	const shown = doc.leaks.slice(0, 60);
 	return h('section', {id: 'leaks', 'aria-labelledby': 'leaks-title'},
 		h('div', {class: 'head'}, h('div', {}, h('h2', {id: 'leaks-title'}, 'Leaks'),
 			h('p', {class: 'lede'}, doc.leaks.length ? 'Sites whose objects outlive their peers, window after window, and blocks that nothing points to.'
-				: doc.verdict.outcome === 'inconclusive' ? 'Too little has been seen to decide.' : doc.verdict.outcome ? 'No site was judged to leak.' : 'This report does not judge leaks.'))),
+				: doc.verdict.outcome === 'inconclusive' ? 'Too little has been seen to decide.' : doc.verdict.outcome ? 'No site was judged to leak.' : 'This report does not judge leaks.'), scanNode())),
 		doc.leaks.length > 0 && h('div', {class: 'leaks'}, shown.map(l => leakNode(l, most))),
 		doc.leaks.length > shown.length && h('p', {class: 'none'}, `and ${doc.leaks.length - shown.length} more, in the list of sites`),
 		doc.watch.length > 0 && h('details', {style: {marginTop: '.8rem'}}, h('summary', {}, `Watched, not judged a leak: ${doc.watch.length}`),

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * analysis_scan: what is known of the live scans for blocks that nothing points to. That none ran, that
+ * two found nothing and that they found something are three different things to a reader; so is why
+ * there is no new one.
+ */
+#include <errno.h>
+
+#include "tools/analysis.h"
+
+/* Of a process that has ended, or that was not asked. */
+static const char *why_not_asked(const struct tm_analysis *a, uint32_t passes)
+{
+	if (a->doc->process.ended != TM_DOC_RUNNING)
+		return passes ? NULL
+			      : "nobody asked for one while the process ran; 'tiermalloc leaks PID' does";
+	if (a->options->kind == TM_DOC_LEAK)
+		return "none was asked for (--no-scan)";
+	return "this report asks for none; 'tiermalloc leaks PID' does";
+}
+
+/* enum tm_control_answer or what the process answered: -errno. */
+static const char *why_it_failed(int answer)
+{
+	switch (-answer) {
+	case ETIMEDOUT:
+		return "the process did not answer: it is stopped, or asks for no "
+		       "new memory and has no helper (TIERMALLOC_THREAD)";
+	case EACCES: return "this user may not write to its ledger, which is how it is asked";
+	case EPERM:
+		return "the process may open no files any more (seccomp), its threads stay unseen";
+	case ENOMEM: return "the process had no memory for it";
+	case ENOSPC: return "the ledger's file system is full: what it found had no room";
+	case EFAULT: return "the image of the process that was scanned ended before it was done";
+	default: return "the process could not make one";
+	}
+}
+
+void tm_analysis_add_scan(struct tm_analysis *a)
+{
+	const struct tm_ledger_header *h = &a->ledger->header;
+	struct tm_doc_scans *s = &a->doc->scan;
+	uint64_t objects = 0, bytes = 0;
+
+	for (size_t i = 0; i < a->ledger->site_count; i++) {
+		objects += a->ledger->sites[i].twice.objects;
+		bytes += a->ledger->sites[i].twice.bytes;
+	}
+	s->passes = h->scan_passes;
+	s->state = h->scan_passes == 0   ? TM_DOC_NEVER
+		   : h->scan_passes == 1 ? TM_DOC_ONCE
+		   : objects == 0        ? TM_DOC_NOTHING
+					 : TM_DOC_LOST;
+	if (h->scan_passes) {
+		s->at_unix_ns = tm_ledger_unix_ns(a->ledger, h->scan_ms);
+		s->read_bytes = h->scanned_bytes;
+		s->unread_bytes = h->opaque_bytes;
+		s->threads_stopped = h->threads_stopped;
+		s->threads_missed = h->threads_missed;
+		s->stopped_us = h->stop_us;
+		s->found_objs = objects;
+		s->found_bytes = bytes;
+	}
+	if (a->options->scan == TM_CONTROL_NOT_ASKED)
+		s->why = why_not_asked(a, h->scan_passes);
+	else if (a->options->scan != TM_CONTROL_SCANNED)
+		s->why = why_it_failed(a->options->scan);
+}
