@@ -8,9 +8,15 @@
 #define FREES_AN_EVENT 64u
 #define MS_AN_EVENT 1u
 
-struct tm_context tm_contexts[TM_CONTEXTS] = {{.device = -1, .open = 1}}; /* [lock] */
-uint16_t tm_context_last;                                                 /* [lock] a guess */
-static uint32_t seen; /* [lock] records ever made */
+struct tm_context tm_contexts[TM_CONTEXTS]; /* [lock] */
+uint16_t tm_context_last;                   /* [lock] a guess */
+static uint32_t seen;                       /* [lock] records ever made */
+
+void tm_context_init(void)
+{
+	tm_contexts[0].device = -1;
+	tm_contexts[0].open = 1;
+}
 
 tm_cu_context tm_context_current(void)
 {

@@ -48,6 +48,9 @@ TM_INLINE struct tm_context *tm_context_at(uint16_t index)
 	return &tm_contexts[index];
 }
 
+/* [lock] Record 0, once there is a driver. */
+void tm_context_init(void);
+
 /* [lock] The record of a context, made where it is new. NULL handle or no room: record 0. */
 uint16_t tm_context_find(tm_cu_context handle);
 

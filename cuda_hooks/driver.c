@@ -73,6 +73,7 @@ static void bind(const struct tm_elf_object *object)
 	if (!tm_driver_is_bound()) {
 		tm_driver = found;
 		driver_base = object->base;
+		tm_context_init();
 		atomic_store_explicit(&tm_driver_bound, 1, memory_order_release);
 	}
 	tm_hooks_unlock();

@@ -33,7 +33,7 @@ void tm_hooks_unlock(void)
 	tm_lock_release(&lock);
 }
 
-void tm_hooks_boot(void)
+TM_AT_START_CODE void tm_hooks_boot(void)
 {
 	tm_lock_register(&lock);
 }

@@ -199,7 +199,7 @@ static void put(char *p, size_t size)
 		evict_next();
 }
 
-void tm_alloc_debug_drain(void)
+TM_AT_START_CODE void tm_alloc_debug_drain(void)
 {
 	if (!tm_boot_is_ready() || tm_root.server != TM_SERVER_ENGINE || !guards())
 		return;
@@ -469,7 +469,7 @@ static bool samples(void)
 	return tm_root.options.guard == TM_GUARD_SAMPLE || tm_routing_guards(TM_RULE_GUARD_SAMPLE);
 }
 
-bool tm_alloc_debug_is_wanted(void)
+TM_AT_START_CODE bool tm_alloc_debug_is_wanted(void)
 {
 	return guards() || samples() || tm_root.options.fill_alloc >= 0 ||
 	       tm_root.options.fill_free >= 0;

@@ -24,13 +24,14 @@
 #include "shim/python.h"
 #include "shim/trace.h"
 
-enum { COLD, BOOTING, READY };
+/* Not 0: the word lies in .data, on a page that the loader has written to already. */
+enum { COLD = 1, BOOTING, READY };
 
 /* How long a second thread waits for the first: an eternity for a boot, which takes 50 us. */
 #define WAIT_ROUNDS 1000
 #define WAIT_NS 1000000
 
-static _Atomic uint32_t state;
+static _Atomic uint32_t state = COLD;
 static _Atomic int booting_tid;
 
 /* Set by the loader before it runs anything of ours: where the kernel put argc (glibc >= 2.2.5). */
@@ -257,7 +258,7 @@ static void stir_random(void)
  * A static run-time library keeps its own names to itself, but shows what it replaces: nobody else
  * defines both of these in a program.
  */
-static bool has_static_sanitizer(void)
+static TM_AT_START_CODE bool has_static_sanitizer(void)
 {
 	struct tm_elf_object program;
 	return tm_elf_program(&program) && tm_elf_find(&program, "__tls_get_addr") != 0 &&
@@ -349,7 +350,7 @@ static void read_options(char **env)
 /* --- release calls ---------------------------------------------------------------------------- */
 
 /* What a program's call of a name reaches, but for a wrapper of ours. */
-static uintptr_t called_first(const char *name)
+static TM_AT_START_CODE uintptr_t called_first(const char *name)
 {
 	struct tm_elf_object self;
 	uintptr_t first = tm_elf_first(name);
@@ -424,7 +425,7 @@ static bool wait_for_boot(void)
 	return false;
 }
 
-TM_COLD bool tm_boot(void)
+TM_AT_START_CODE TM_COLD bool tm_boot(void)
 {
 	uint32_t seen = COLD;
 	if (atomic_load_explicit(&state, memory_order_acquire) == READY)
@@ -444,7 +445,7 @@ TM_COLD bool tm_boot(void)
 	return true;
 }
 
-bool tm_boot_is_ready(void)
+TM_AT_START_CODE bool tm_boot_is_ready(void)
 {
 	return atomic_load_explicit(&state, memory_order_acquire) == READY;
 }

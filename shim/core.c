@@ -88,7 +88,7 @@ static size_t help(uint64_t now_ms)
 	return left + tm_source_drop_tick(now_ms);
 }
 
-int tm_core_boot(void)
+TM_AT_START_CODE int tm_core_boot(void)
 {
 	const struct tm_options *options = &tm_root.options;
 	int rc = tm_zone_init();
@@ -139,7 +139,7 @@ int tm_core_boot(void)
 		.op_delete_sized = tm_alloc_free_sized##suffix,                                    \
 	})
 
-void tm_alloc_ops(struct tm_ops *ops)
+TM_AT_START_CODE void tm_alloc_ops(struct tm_ops *ops)
 {
 	if (tm_alloc_debug_is_wanted()) {
 		tm_alloc_debug_ops(ops);

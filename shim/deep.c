@@ -72,7 +72,7 @@ static void leave_locked(uintptr_t word)
 	tm_tcache_leave(word);
 }
 
-bool tm_deep_is_wanted(void)
+TM_AT_START_CODE bool tm_deep_is_wanted(void)
 {
 	return tm_root.options.ledger == TM_LEDGER_DEEP;
 }
@@ -330,7 +330,7 @@ void tm_deep_died(const struct tm_deep_life *life)
 
 /* --- begin and end ---------------------------------------------------------------------------- */
 
-void tm_deep_init(void)
+TM_AT_START_CODE void tm_deep_init(void)
 {
 	tm_lock_register(&lock);
 }

@@ -205,7 +205,7 @@ int tm_dl_open_flags(const char *file, int flags)
 
 /* --- the real functions ----------------------------------------------------------------------- */
 
-void tm_dl_boot(void)
+TM_AT_START_CODE void tm_dl_boot(void)
 {
 	tm_root.next_dlsym = tm_elf_next("dlsym");
 	tm_root.next_dlopen = tm_elf_next("dlopen");

@@ -51,7 +51,7 @@ static bool same(const char *a, const char *b)
 	return *a == *b;
 }
 
-static bool defines(const struct tables *t, uint32_t index, const char *name)
+static TM_AT_START_CODE bool defines(const struct tables *t, uint32_t index, const char *name)
 {
 	const ElfW(Sym) *s = &t->symbols[index];
 	unsigned type = ELF64_ST_TYPE(s->st_info);
@@ -120,7 +120,8 @@ static uint32_t find_sysv(const struct tables *t, const char *name)
 	return found;
 }
 
-static uintptr_t find_sized(const struct tm_elf_object *object, const char *name, size_t *ret_size)
+static TM_AT_START_CODE uintptr_t find_sized(const struct tm_elf_object *object, const char *name,
+					     size_t *ret_size)
 {
 	struct tables t;
 	uint32_t i = 0;
@@ -137,7 +138,7 @@ static uintptr_t find_sized(const struct tm_elf_object *object, const char *name
 	return object->base + t.symbols[i].st_value;
 }
 
-uintptr_t tm_elf_find(const struct tm_elf_object *object, const char *name)
+TM_AT_START_CODE uintptr_t tm_elf_find(const struct tm_elf_object *object, const char *name)
 {
 	size_t size;
 	return find_sized(object, name, &size);
@@ -284,7 +285,7 @@ static uintptr_t walk_for(struct walk w)
 	return w.found;
 }
 
-uintptr_t tm_elf_next(const char *name)
+TM_AT_START_CODE uintptr_t tm_elf_next(const char *name)
 {
 	const struct link_map *own = own_map();
 	struct tm_elf_object ignored;
@@ -294,7 +295,7 @@ uintptr_t tm_elf_next(const char *name)
 	return find_from(own->l_next, name, &ignored);
 }
 
-uintptr_t tm_elf_first(const char *name)
+TM_AT_START_CODE uintptr_t tm_elf_first(const char *name)
 {
 	struct tm_elf_object ignored;
 	if (first_map() == NULL)
@@ -312,7 +313,7 @@ size_t tm_elf_first_size(const char *name)
 	return size;
 }
 
-bool tm_elf_program(struct tm_elf_object *ret_program)
+TM_AT_START_CODE bool tm_elf_program(struct tm_elf_object *ret_program)
 {
 	const struct link_map *map = first_map();
 	if (map == NULL || map->l_ld == NULL)
@@ -321,7 +322,7 @@ bool tm_elf_program(struct tm_elf_object *ret_program)
 	return true;
 }
 
-bool tm_elf_self(struct tm_elf_object *ret_self)
+TM_AT_START_CODE bool tm_elf_self(struct tm_elf_object *ret_self)
 {
 	const struct link_map *own = own_map();
 	if (own != NULL)
@@ -329,7 +330,7 @@ bool tm_elf_self(struct tm_elf_object *ret_self)
 	return own != NULL;
 }
 
-bool tm_elf_libc(struct tm_elf_object *ret_libc)
+TM_AT_START_CODE bool tm_elf_libc(struct tm_elf_object *ret_libc)
 {
 	/* Never unloaded; a race stores the same words twice. */
 	static _Atomic uintptr_t base;

@@ -98,7 +98,7 @@ static register_fn *next_register(void)
 	return next;
 }
 
-void tm_fork_init(void)
+TM_AT_START_CODE void tm_fork_init(void)
 {
 	static uint32_t done; /* [atomic] */
 	register_fn *register_atfork;

@@ -235,7 +235,7 @@ void tm_helper_fork_child(void)
 	tm_lock_release(&helper.lock);
 }
 
-void tm_helper_init(enum tm_thread mode, size_t (*trim)(uint64_t now_ms))
+TM_AT_START_CODE void tm_helper_init(enum tm_thread mode, size_t (*trim)(uint64_t now_ms))
 {
 	helper.trim = trim;
 	helper.never = mode == TM_THREAD_NEVER;

@@ -48,12 +48,14 @@ static struct {
 	bool asked_for; /* by the user: from the first allocation, and the file stays */
 	bool forked;    /* this process is a child that had none of its own yet */
 	struct tm_ledger_file file;
-	uint32_t old_heaps;                 /* that were there when it began */
-	uint64_t moved[TM_HEAP_LIMIT / 64]; /* [owner of the heap] of these, rows in the file */
-	char *staging;                      /* where their rows in the file are mapped */
-	uintptr_t sides_at;                 /* for the next ledger of this process */
+	uint32_t old_heaps; /* that were there when it began */
+	char *staging;      /* where their rows in the file are mapped */
+	uintptr_t sides_at; /* for the next ledger of this process */
 	uint64_t not_before_ms;
-} ledger;
+} ledger TM_AT_START_DATA;
+
+/* [owner of the heap] Of the old ones, rows in the file. */
+static uint64_t rows_moved[TM_HEAP_LIMIT / 64];
 
 /* --- whether ---------------------------------------------------------------------------------- */
 
@@ -108,7 +110,7 @@ static void move_rows(struct tm_heap *h)
 	char *to = ledger.staging + h->index * TM_HEAP_STRIDE;
 	size_t bytes = (h->rows * sizeof(struct tm_row) + TM_PAGE_BYTES) & ~(TM_PAGE_BYTES - 1);
 
-	ledger.moved[h->index / 64] |= UINT64_C(1) << (h->index % 64);
+	rows_moved[h->index / 64] |= UINT64_C(1) << (h->index % 64);
 	if (!tm_ledger_populate(to, bytes))
 		return;
 	__builtin_memcpy(to, rows, bytes);
@@ -121,7 +123,7 @@ static void move_rows(struct tm_heap *h)
 static bool has_moved(const struct tm_heap *h)
 {
 	return h->index >= ledger.old_heaps ||
-	       (ledger.moved[h->index / 64] >> (h->index % 64) & 1) != 0;
+	       (rows_moved[h->index / 64] >> (h->index % 64) & 1) != 0;
 }
 
 static void move_chunks(int fd, const struct tm_side_chunk *chunk, unsigned count)
@@ -207,7 +209,7 @@ static int begin_file(struct tm_heap *mine, int fd, struct tm_ledger_start *star
 	start->heaps = ledger.old_heaps = tm_heap_count();
 	start->chunks = chunks;
 	start->sides_at = ledger.sides_at;
-	__builtin_memset(ledger.moved, 0, sizeof(ledger.moved));
+	__builtin_memset(rows_moved, 0, sizeof(rows_moved));
 	ledger.staging = NULL;
 	if (ledger.old_heaps != 0) {
 		long p =
@@ -310,7 +312,7 @@ static void start_watching(void)
 	tm_account_store.sample = watch;
 }
 
-void tm_ledger_init(void)
+TM_AT_START_CODE void tm_ledger_init(void)
 {
 	if (tm_root.options.ledger == TM_LEDGER_OFF)
 		return;
@@ -361,7 +363,7 @@ void tm_ledger_fork_parent(void)
 static void leave_parents_file(void)
 {
 	for (uint32_t i = 0; i < ledger.old_heaps; i++) {
-		bool moved = (ledger.moved[i / 64] >> (i % 64) & 1) != 0;
+		bool moved = (rows_moved[i / 64] >> (i % 64) & 1) != 0;
 		uintptr_t rows = tm_heap_base() + TM_ROWS_OFFSET + i * TM_HEAP_STRIDE;
 
 		if (moved)
@@ -398,13 +400,13 @@ void tm_ledger_fork_child(enum tm_ledger_child child)
  * A vfork child that calls exit lives in its parent's memory. Under a filter that the program has set
  * no call is made that a program of its kind need not list (H68): then the file stays.
  */
-static bool is_own(void)
+static TM_AT_START_CODE bool is_own(void)
 {
 	return tm_ledger_is_on() && tm_ledger_header()->clean_exit == 0 &&
 	       (!tm_proc_may_open() || ledger.file.pid == (uint32_t)tm_sys_getpid());
 }
 
-void tm_ledger_end(void)
+TM_AT_START_CODE void tm_ledger_end(void)
 {
 	if (!is_own())
 		return;
@@ -415,10 +417,11 @@ void tm_ledger_end(void)
 
 void tm_ledger_end_now(void)
 {
-	struct tm_ledger_header *header = tm_ledger_header();
+	struct tm_ledger_header *header;
 
 	if (!is_own())
 		return;
+	header = tm_ledger_header();
 	header->ended_ms = tm_clock_ms();
 	__atomic_store_n(&header->clean_exit, 1, __ATOMIC_RELEASE);
 	if (!ledger.asked_for && tm_proc_may_open())

@@ -54,9 +54,10 @@ struct area {
 	bool stuck; /* [lock] it can't grow any more */
 };
 
+static struct tm_lock lock = TM_LOCK_INIT(TM_RANK_LEDGER);
+static struct tm_ledger_header *header_at; /* NULL: no ledger */
+
 static struct {
-	struct tm_lock lock;
-	struct tm_ledger_header *header; /* NULL: no ledger */
 	struct area rows, records, sides;
 	uint64_t window[WINDOWS / 64 + 1];            /* [lock] of records, populated */
 	uint64_t step[STEPS / 64];                    /* [lock] of tables, populated */
@@ -68,7 +69,7 @@ static struct {
 	const char *path;
 	enum tm_msg_level level; /* of what is said */
 	bool full;               /* [lock] no more can be had */
-} ledger = {.lock = TM_LOCK_INIT(TM_RANK_LEDGER)};
+} ledger;
 
 /* --- room ------------------------------------------------------------------------------------- */
 
@@ -208,7 +209,7 @@ static void unmap_area(struct area *a)
 static int map_rows(uintptr_t at, uint32_t heap_index)
 {
 	int rc = 0;
-	tm_lock_acquire(&ledger.lock);
+	tm_lock_acquire(&lock);
 	if (at < ledger.rows.at || !reach(&ledger.rows, at + TM_HEAP_STRIDE)) {
 		rc = tm_mem_map_at((void *)at, TM_HEAP_STRIDE, PROT_READ | PROT_WRITE);
 	} else if (!populate((void *)at, TM_PAGE_BYTES)) {
@@ -218,15 +219,15 @@ static int map_rows(uintptr_t at, uint32_t heap_index)
 	} else {
 		tm_ledger_heap_has_rows(heap_index);
 	}
-	tm_lock_release(&ledger.lock);
+	tm_lock_release(&lock);
 	return rc;
 }
 
 void tm_ledger_heap_has_rows(uint32_t heap_index)
 {
-	uint64_t seen = __atomic_load_n(&ledger.header->heaps, __ATOMIC_RELAXED);
+	uint64_t seen = __atomic_load_n(&header_at->heaps, __ATOMIC_RELAXED);
 	while (seen <= heap_index &&
-	       !__atomic_compare_exchange_n(&ledger.header->heaps, &seen, heap_index + 1, true,
+	       !__atomic_compare_exchange_n(&header_at->heaps, &seen, heap_index + 1, true,
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
 }
@@ -237,10 +238,10 @@ static bool need_rows(uintptr_t rows, size_t bytes)
 	/* Rows are added one by one: only the first byte of a page asks for it. */
 	if (bytes % TM_PAGE_BYTES != 0)
 		return true;
-	tm_lock_acquire(&ledger.lock);
+	tm_lock_acquire(&lock);
 	ok = make_resident((void *)(rows + bytes), TM_PAGE_BYTES) == 0;
 	ledger.bytes += TM_PAGE_BYTES;
-	tm_lock_release(&ledger.lock);
+	tm_lock_release(&lock);
 	return ok;
 }
 
@@ -248,7 +249,7 @@ static void *side_chunk(size_t *ret_bytes)
 {
 	char *at = NULL;
 	size_t bytes;
-	tm_lock_acquire(&ledger.lock);
+	tm_lock_acquire(&lock);
 	bytes = tm_bits_min(*ret_bytes, tm_bits_max(ledger.sides_used, CHUNK_FIRST_BYTES));
 	if (!ledger.full && reach(&ledger.sides, ledger.sides.at + ledger.sides_used + bytes)) {
 		at = (char *)ledger.sides.at + ledger.sides_used;
@@ -257,19 +258,19 @@ static void *side_chunk(size_t *ret_bytes)
 			at = NULL;
 	}
 	if (at == NULL)
-		__atomic_fetch_add(&ledger.header->private_bytes, *ret_bytes, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&header_at->private_bytes, *ret_bytes, __ATOMIC_RELAXED);
 	else
 		*ret_bytes = bytes;
-	tm_lock_release(&ledger.lock);
+	tm_lock_release(&lock);
 	return at;
 }
 
 bool tm_ledger_populate(void *at, size_t bytes)
 {
 	bool ok;
-	tm_lock_acquire(&ledger.lock);
+	tm_lock_acquire(&lock);
 	ok = populate(at, bytes);
-	tm_lock_release(&ledger.lock);
+	tm_lock_release(&lock);
 	return ok;
 }
 
@@ -311,7 +312,7 @@ static bool populate_steps(size_t first, size_t last)
 		end++;
 	if (end == first)
 		return true;
-	if (!populate((char *)ledger.header + first * STEP_BYTES, (end - first) * STEP_BYTES))
+	if (!populate((char *)header_at + first * STEP_BYTES, (end - first) * STEP_BYTES))
 		return false;
 	for (size_t n = first; n < end; n++)
 		__atomic_fetch_or(&ledger.step[n / 64], UINT64_C(1) << (n % 64), __ATOMIC_RELEASE);
@@ -320,24 +321,24 @@ static bool populate_steps(size_t first, size_t last)
 
 void *tm_ledger_area(uint64_t offset, size_t bytes)
 {
-	char *at = (char *)ledger.header + offset;
+	char *at = (char *)header_at + offset;
 	size_t last = (offset + bytes - 1) / STEP_BYTES;
 	bool ok = true;
-	if (ledger.header == NULL || bytes == 0)
+	if (header_at == NULL || bytes == 0)
 		return NULL;
 	for (size_t n = offset / STEP_BYTES; ok && n <= last; n++) {
 		if (has_step(n))
 			continue;
-		tm_lock_acquire(&ledger.lock);
+		tm_lock_acquire(&lock);
 		ok = populate_steps(n, last);
-		tm_lock_release(&ledger.lock);
+		tm_lock_release(&lock);
 	}
 	return ok ? at : NULL;
 }
 
-struct tm_ledger_header *tm_ledger_header(void)
+TM_AT_START_CODE struct tm_ledger_header *tm_ledger_header(void)
 {
-	return ledger.header;
+	return header_at;
 }
 
 /* --- records of granules ---------------------------------------------------------------------- */
@@ -365,15 +366,15 @@ static TM_NOINLINE struct tm_ledger_granule *new_record_of(size_t index, size_t 
 	for (size_t w = first; ok && w <= last; w++) {
 		if (is_populated(w))
 			continue;
-		tm_lock_acquire(&ledger.lock);
+		tm_lock_acquire(&lock);
 		ok = populate_window(w);
-		tm_lock_release(&ledger.lock);
+		tm_lock_release(&lock);
 	}
 	if (!ok)
 		return NULL;
-	uint64_t seen = __atomic_load_n(&ledger.header->granules, __ATOMIC_RELAXED);
+	uint64_t seen = __atomic_load_n(&header_at->granules, __ATOMIC_RELAXED);
 	while (seen <= index &&
-	       !__atomic_compare_exchange_n(&ledger.header->granules, &seen, index + 1, true,
+	       !__atomic_compare_exchange_n(&header_at->granules, &seen, index + 1, true,
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
 	return (struct tm_ledger_granule *)ledger.records.at + index;
@@ -386,9 +387,9 @@ struct tm_ledger_granule *tm_ledger_record(const struct tm_granule *head)
 	size_t first = at / WINDOW_BYTES;
 	size_t last = (at + sizeof(struct tm_ledger_granule) - 1) / WINDOW_BYTES;
 
-	if (ledger.header == NULL)
+	if (header_at == NULL)
 		return NULL;
-	if (TM_LIKELY(index < __atomic_load_n(&ledger.header->granules, __ATOMIC_RELAXED) &&
+	if (TM_LIKELY(index < __atomic_load_n(&header_at->granules, __ATOMIC_RELAXED) &&
 		      is_populated(first) && (last == first || is_populated(last))))
 		return (struct tm_ledger_granule *)(ledger.records.at + at);
 	return new_record_of(index, first, last);
@@ -439,7 +440,7 @@ int tm_ledger_map(int fd, const struct tm_ledger_start *start)
 		}
 		if (rc == 0) {
 			ledger.step[0] = 1;
-			__atomic_store_n(&ledger.header, (struct tm_ledger_header *)p,
+			__atomic_store_n(&header_at, (struct tm_ledger_header *)p,
 					 __ATOMIC_RELEASE);
 			return 0;
 		}
@@ -452,7 +453,7 @@ int tm_ledger_map(int fd, const struct tm_ledger_start *start)
 	return rc;
 }
 
-uintptr_t tm_ledger_sides_begin(void)
+TM_AT_START_CODE uintptr_t tm_ledger_sides_begin(void)
 {
 	return tm_heap_base() + SIDES_DISTANCE;
 }
@@ -497,12 +498,12 @@ uintptr_t tm_ledger_unmap_in_child(void)
 		if (ledger.chunk[i].at != NULL)
 			make_private(ledger.chunk[i].at, ledger.chunk[i].bytes);
 	unmap_area(&ledger.records);
-	tm_mem_unmap_raw(ledger.header, TM_LEDGER_TABLES_BYTES);
-	ledger.header = NULL;
+	tm_mem_unmap_raw(header_at, TM_LEDGER_TABLES_BYTES);
+	header_at = NULL;
 	return sides_end;
 }
 
-void tm_ledger_areas_init(void)
+TM_AT_START_CODE void tm_ledger_areas_init(void)
 {
-	tm_lock_register(&ledger.lock);
+	tm_lock_register(&lock);
 }

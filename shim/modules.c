@@ -217,7 +217,7 @@ void tm_modules_sweep(void)
 	tm_lock_release(&lock);
 }
 
-void tm_modules_init(void)
+TM_AT_START_CODE void tm_modules_init(void)
 {
 	tm_lock_register(&lock);
 }

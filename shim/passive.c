@@ -124,7 +124,7 @@ static bool is_first(void)
  * that lacks some names of the family. Blocks of these names would meet the other's free, so they
  * are answered as if we were not there; what reaches our malloc is served.
  */
-void tm_passive_behind(struct tm_ops *ops)
+TM_AT_START_CODE void tm_passive_behind(struct tm_ops *ops)
 {
 	if (is_first())
 		return;

@@ -175,7 +175,7 @@ void tm_places_forget(uintptr_t begin, uintptr_t end)
 	}
 }
 
-void tm_places_init(void)
+TM_AT_START_CODE void tm_places_init(void)
 {
 	tm_lock_register(&places.lock);
 }

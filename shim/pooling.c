@@ -70,7 +70,7 @@ static bool is_set(const char *value)
 	return value != NULL && value[0] != '\0';
 }
 
-void tm_pooling_init(void)
+TM_AT_START_CODE void tm_pooling_init(void)
 {
 	const char *list = tm_root.options.pools;
 

@@ -69,7 +69,7 @@ static struct {
 	uint16_t *seen;    /* [racy] allocations by hash, until it is a site */
 	uint32_t admitted; /* [atomic] sites */
 	uint32_t *codes;   /* [atomic] offset + 1 of a record */
-} python;
+} python TM_AT_START_DATA;
 
 /* --- frames ----------------------------------------------------------------------------------- */
 
@@ -443,7 +443,7 @@ static bool find_interpreter(void)
 	return python.code_type != 0 && python.text_type != 0;
 }
 
-void tm_python_init(void)
+TM_AT_START_CODE void tm_python_init(void)
 {
 	const struct tm_options *o = &tm_root.options;
 
@@ -458,7 +458,7 @@ void tm_python_init(void)
 		python.layout = NULL;
 }
 
-void tm_python_ops(struct tm_ops *ops)
+TM_AT_START_CODE void tm_python_ops(struct tm_ops *ops)
 {
 	/* A larger alignment, a trace, births have functions of their own. */
 	if (python.layout == NULL || ops->malloc != tm_alloc_malloc)

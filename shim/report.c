@@ -297,13 +297,13 @@ static bool is_guest(void)
 	return tm_fork_generation() == tm_root.generation && tm_sys_getpid() != tm_root.pid;
 }
 
-static bool is_wanted(void)
+static TM_AT_START_CODE bool is_wanted(void)
 {
 	return tm_boot_is_ready() && !tm_root.secure && tm_root.options.report != TM_REPORT_NONE &&
 	       !is_guest();
 }
 
-void tm_report_main_ended(void)
+TM_AT_START_CODE void tm_report_main_ended(void)
 {
 	tm_alloc_debug_drain();
 	if (!is_wanted() || atomic_load_explicit(&main_ended_pid, memory_order_acquire) != 0)
@@ -313,7 +313,7 @@ void tm_report_main_ended(void)
 }
 
 /* One report a process, however many threads and signal handlers call exit (H19). */
-void tm_report_at_exit(void)
+TM_AT_START_CODE void tm_report_at_exit(void)
 {
 	if (!is_wanted() || atomic_exchange_explicit(&done, 1, memory_order_acq_rel) != 0)
 		return;

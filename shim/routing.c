@@ -201,7 +201,7 @@ struct tm_route_decision tm_routing_decide(struct tm_heap *h,
 	return d;
 }
 
-bool tm_routing_guards(enum tm_rule_guard guard)
+TM_AT_START_CODE bool tm_routing_guards(enum tm_rule_guard guard)
 {
 	return (atomic_load_explicit(&tm_routing.guards, memory_order_relaxed) >> guard & 1) != 0;
 }
@@ -434,7 +434,7 @@ const struct tm_route *tm_routing_state(void)
 
 /* --- start ------------------------------------------------------------------------------------ */
 
-void tm_routing_init(void)
+TM_AT_START_CODE void tm_routing_init(void)
 {
 	const struct tm_options *options = &tm_root.options;
 

@@ -130,7 +130,7 @@ static void read_profile(const char *path)
 		tm_routing.rules.rule[i].is_profile = true;
 }
 
-void tm_ruling_init(void)
+TM_AT_START_CODE void tm_ruling_init(void)
 {
 	const char *rules = tm_root.options.rules, *profile = tm_root.options.profile;
 

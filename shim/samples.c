@@ -375,7 +375,7 @@ void tm_samples_event(enum tm_ledger_event_kind kind, unsigned tier, uint64_t a,
 	__atomic_store_n(&last[kind % 16], n + 1, __ATOMIC_RELAXED);
 }
 
-void tm_samples_init(void)
+TM_AT_START_CODE void tm_samples_init(void)
 {
 	tm_lock_register(&lock);
 }

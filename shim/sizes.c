@@ -156,7 +156,7 @@ void tm_sizes_census_end(void)
 	}
 }
 
-void tm_sizes_init(void)
+TM_AT_START_CODE void tm_sizes_init(void)
 {
 	tm_lock_register(&lock);
 }

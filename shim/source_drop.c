@@ -47,7 +47,7 @@ static struct {
 	struct known file[FILES];
 } sources;
 
-void tm_source_drop_init(void)
+TM_AT_START_CODE void tm_source_drop_init(void)
 {
 	tm_source_drop_wanted = tm_root.options.source_drop != 0 && !tm_tier_observe;
 }

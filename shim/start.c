@@ -27,15 +27,16 @@ int __libc_start_main(main_function main, int argc, char **argv, plain_function 
 
 static main_function real_main;
 
-static int main_seen(int argc, char **argv, char **envp)
+static TM_AT_START_CODE int main_seen(int argc, char **argv, char **envp)
 {
 	int status = real_main(argc, argv, envp);
 	tm_report_main_ended();
 	return status;
 }
 
-TM_EXPORT int __libc_start_main(main_function main, int argc, char **argv, plain_function init,
-				plain_function fini, plain_function rtld_fini, void *stack_end)
+TM_EXPORT TM_AT_START_CODE int __libc_start_main(main_function main, int argc, char **argv,
+						 plain_function init, plain_function fini,
+						 plain_function rtld_fini, void *stack_end)
 {
 	int (*next)(main_function, int, char **, plain_function, plain_function, plain_function,
 		    void *);
@@ -48,7 +49,7 @@ TM_EXPORT int __libc_start_main(main_function main, int argc, char **argv, plain
 	return next(main_seen, argc, argv, init, fini, rtld_fini, stack_end);
 }
 
-TM_EXPORT void exit(int status)
+TM_EXPORT TM_AT_START_CODE void exit(int status)
 {
 	void (*next)(int);
 	uintptr_t address = tm_elf_next("exit");
@@ -61,7 +62,7 @@ TM_EXPORT void exit(int status)
 }
 
 /* No exit handler sees these; the ledger of a process that ends by itself goes all the same. */
-__attribute__((noreturn)) static void end_now(const char *name, int status)
+__attribute__((noreturn)) static TM_AT_START_CODE void end_now(const char *name, int status)
 {
 	void (*next)(int);
 	uintptr_t address = tm_elf_next(name);
@@ -110,13 +111,13 @@ TM_EXPORT const char *__asan_default_options(void)
  * the fork handlers registered: libc does that under a lock which its exit takes too, so that a
  * signal handler's exit inside the first allocation would hang (H19).
  */
-__attribute__((constructor)) static void at_load(void)
+__attribute__((constructor)) static TM_AT_START_CODE void at_load(void)
 {
 	if (tm_boot() && tm_root.server == TM_SERVER_ENGINE)
 		tm_fork_init();
 }
 
-__attribute__((destructor)) static void at_exit(void)
+__attribute__((destructor)) static TM_AT_START_CODE void at_exit(void)
 {
 	tm_report_at_exit();
 	tm_ledger_end();

@@ -279,7 +279,7 @@ void tm_thread_leave(struct tm_thread_heap held)
 	}
 }
 
-void tm_thread_init(void)
+TM_AT_START_CODE void tm_thread_init(void)
 {
 	tm_lock_register(&shared_lock);
 	image = tm_fork_generation();

@@ -356,7 +356,7 @@ static void wrap(struct tm_ops *ops)
 	ops->op_delete_sized = trace_delete_sized;
 }
 
-void tm_trace_ops(struct tm_ops *ops)
+TM_AT_START_CODE void tm_trace_ops(struct tm_ops *ops)
 {
 	tm_lock_register(&trace.lock);
 	if (begin_trace() || tm_deep_is_wanted())
@@ -371,7 +371,7 @@ void tm_trace_step(void)
 	end();
 }
 
-void tm_trace_end(void)
+TM_AT_START_CODE void tm_trace_end(void)
 {
 	if (!begin())
 		return;

@@ -233,7 +233,7 @@ static bool add_conversion(struct tm_fmt_out *out, const struct spec *spec, char
 	}
 }
 
-void tm_fmt_add_v(struct tm_fmt_out *out, const char *format, va_list list)
+TM_AT_START_CODE void tm_fmt_add_v(struct tm_fmt_out *out, const char *format, va_list list)
 {
 	struct arguments args;
 	struct spec spec;
@@ -275,7 +275,7 @@ size_t tm_fmt_v(char *buf, size_t size, const char *format, va_list args)
 	return out.len;
 }
 
-size_t tm_fmt(char *buf, size_t size, const char *format, ...)
+TM_AT_START_CODE size_t tm_fmt(char *buf, size_t size, const char *format, ...)
 {
 	va_list args;
 	size_t len;

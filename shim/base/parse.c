@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-struct tm_str tm_str_of(const char *text)
+TM_AT_START_CODE struct tm_str tm_str_of(const char *text)
 {
 	struct tm_str s = {text, 0};
 
@@ -15,7 +15,7 @@ struct tm_str tm_str_of(const char *text)
 	return s;
 }
 
-bool tm_str_equal(struct tm_str a, struct tm_str b)
+TM_AT_START_CODE bool tm_str_equal(struct tm_str a, struct tm_str b)
 {
 	if (a.len != b.len)
 		return false;
@@ -26,7 +26,7 @@ bool tm_str_equal(struct tm_str a, struct tm_str b)
 	return true;
 }
 
-bool tm_str_is(struct tm_str s, const char *text)
+TM_AT_START_CODE bool tm_str_is(struct tm_str s, const char *text)
 {
 	return tm_str_equal(s, tm_str_of(text));
 }
@@ -47,7 +47,7 @@ bool tm_str_is_nocase(struct tm_str s, const char *text)
 	return i == s.len && text[i] == '\0';
 }
 
-bool tm_str_starts(struct tm_str s, const char *prefix)
+TM_AT_START_CODE bool tm_str_starts(struct tm_str s, const char *prefix)
 {
 	size_t i;
 
@@ -70,7 +70,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-struct tm_str tm_str_trim(struct tm_str s)
+TM_AT_START_CODE struct tm_str tm_str_trim(struct tm_str s)
 {
 	while (s.len && is_blank(s.at[0])) {
 		s.at++;
@@ -92,7 +92,7 @@ static unsigned int digit_of(char c)
 	return 16;
 }
 
-int tm_parse_u64(struct tm_str s, uint64_t *ret_value)
+TM_AT_START_CODE int tm_parse_u64(struct tm_str s, uint64_t *ret_value)
 {
 	unsigned int base = 10;
 	uint64_t value = 0;
@@ -137,7 +137,7 @@ struct decimal {
 };
 
 /* Digits with an optional point; what follows stays in "*rest". */
-static int take_decimal(struct tm_str *rest, struct decimal *ret)
+static TM_AT_START_CODE int take_decimal(struct tm_str *rest, struct decimal *ret)
 {
 	struct tm_str number = {rest->at, 0};
 	uint64_t scale = 1000000000;
@@ -172,15 +172,17 @@ static int take_decimal(struct tm_str *rest, struct decimal *ret)
 
 static int scaled(struct decimal d, uint64_t unit, uint64_t *ret)
 {
-	tm_u128 value = (tm_u128)d.whole * unit + (tm_u128)d.fraction * unit / 1000000000u;
+	tm_u128 value = (tm_u128)d.whole * unit;
 
+	if (d.fraction != 0)
+		value += (tm_u128)d.fraction * unit / 1000000000u;
 	if (value > UINT64_MAX)
 		return -ERANGE;
 	*ret = (uint64_t)value;
 	return 0;
 }
 
-int tm_parse_size(struct tm_str s, uint64_t *ret_bytes)
+TM_AT_START_CODE int tm_parse_size(struct tm_str s, uint64_t *ret_bytes)
 {
 	static const char units[] = "kmgt";
 	struct decimal number;
@@ -227,7 +229,7 @@ int tm_parse_time(struct tm_str s, uint64_t *ret_ms)
 	return 0;
 }
 
-bool tm_parse_next(struct tm_str *rest, char separator, struct tm_str *ret_item)
+TM_AT_START_CODE bool tm_parse_next(struct tm_str *rest, char separator, struct tm_str *ret_item)
 {
 	struct tm_str item = {rest->at, 0};
 

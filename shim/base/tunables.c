@@ -384,7 +384,7 @@ static void read_foreign(struct reading *reading)
 	}
 }
 
-size_t tm_tunables_store_bytes(char *const *env)
+TM_AT_START_CODE size_t tm_tunables_store_bytes(char *const *env)
 {
 	size_t bytes = 0;
 
@@ -397,7 +397,8 @@ size_t tm_tunables_store_bytes(char *const *env)
 	return bytes;
 }
 
-void tm_tunables_read(struct tm_options *ret_options, const struct tm_tunables_input *input)
+TM_AT_START_CODE void tm_tunables_read(struct tm_options *ret_options,
+				       const struct tm_tunables_input *input)
 {
 	struct reading reading = {
 		.options = ret_options,

@@ -43,7 +43,7 @@ static bool next_word(struct tm_str *rest, struct tm_str *ret_word, struct tm_st
 }
 
 /* Position of the value among the words, or -1. */
-static int word_index(const char *words, struct tm_str value)
+static TM_AT_START_CODE int word_index(const char *words, struct tm_str value)
 {
 	struct tm_str rest = tm_str_of(words);
 	struct tm_str word, part;
@@ -316,8 +316,9 @@ static int parse_log(struct tm_options *options, const struct tm_tunable_row *ro
 	return 0;
 }
 
-int tm_tunables_parse_value(struct tm_options *options, const struct tm_tunable_row *row,
-			    struct tm_str value, struct tm_tunables_store *store)
+TM_AT_START_CODE int tm_tunables_parse_value(struct tm_options *options,
+					     const struct tm_tunable_row *row, struct tm_str value,
+					     struct tm_tunables_store *store)
 {
 	switch ((enum tm_tunable_kind)row->kind) {
 	case TM_KIND_WORD: return parse_word(field_of(options, row), row, value);

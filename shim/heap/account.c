@@ -23,7 +23,7 @@
 #define SIDE_QUANTUM 192u /* 64 slots */
 #define SIDE_BINS 66u     /* up to 12,288 bytes: a span of 16-byte slots */
 
-struct tm_account_store tm_account_store;
+struct tm_account_store tm_account_store TM_AT_START_DATA;
 bool tm_account_is_kept = true;
 uint64_t tm_account_birth;
 
@@ -145,7 +145,7 @@ TM_NOINLINE unsigned tm_account_find(struct tm_heap *h, uint64_t key, struct tm_
 	return add_row(h, key, site);
 }
 
-void tm_account_init(void)
+TM_AT_START_CODE void tm_account_init(void)
 {
 	tm_lock_register(&side.lock);
 }

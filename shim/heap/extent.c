@@ -18,6 +18,8 @@
 #define SPAN_STEP_SHARE 4u
 
 struct tm_part_state tm_parts[TM_PART_COUNT];
+/* Apart from them: a part that nothing is taken of stays untouched, at the start and in a fork. */
+static struct tm_lock locks[TM_PART_COUNT] TM_AT_START_DATA;
 
 static void part_reset(struct tm_part_state *ps)
 {
@@ -33,17 +35,12 @@ static void part_reset(struct tm_part_state *ps)
 	ps->ready = true;
 }
 
-static TM_COLD void part_init(struct tm_part_state *ps)
+TM_AT_START_CODE void tm_extent_init(void)
 {
-	part_reset(ps);
-	ps->lock.rank = TM_RANK_EXTENT;
-	tm_lock_register(&ps->lock);
-}
-
-void tm_extent_init(void)
-{
-	for (unsigned part = 0; part < TM_PART_COUNT; part++)
-		tm_extent_unlock(tm_extent_lock((enum tm_part)part));
+	for (unsigned part = 0; part < TM_PART_COUNT; part++) {
+		locks[part].rank = TM_RANK_EXTENT;
+		tm_lock_register(&locks[part]);
+	}
 }
 
 /*
@@ -61,16 +58,16 @@ struct tm_part_state *tm_extent_lock(enum tm_part part)
 {
 	struct tm_part_state *ps = &tm_parts[part];
 
-	if (TM_UNLIKELY(tm_lock_acquire(&ps->lock) == TM_LOCK_STOLEN))
+	if (TM_UNLIKELY(tm_lock_acquire(&locks[part]) == TM_LOCK_STOLEN))
 		part_abandon(ps);
 	else if (TM_UNLIKELY(!ps->ready))
-		part_init(ps);
+		part_reset(ps);
 	return ps;
 }
 
 void tm_extent_unlock(struct tm_part_state *ps)
 {
-	tm_lock_release(&ps->lock);
+	tm_lock_release(&locks[tm_part_of(ps)]);
 }
 
 static void run_link(struct tm_part_state *ps, uint32_t page, uint32_t pages)
@@ -532,7 +529,7 @@ bool tm_extent_hand_over(enum tm_part from, enum tm_part to, size_t units_max)
 void tm_extent_stats(enum tm_part part, struct tm_part_stats *ret_stats)
 {
 	struct tm_part_state *ps = &tm_parts[part];
-	bool is_held = tm_lock_try(&ps->lock);
+	bool is_held = tm_lock_try(&locks[part]);
 
 	*ret_stats = (struct tm_part_stats){
 		.mapped_bytes = ps->mapped_pages << TM_PAGE_SHIFT,
@@ -551,9 +548,7 @@ void tm_extent_stats(enum tm_part part, struct tm_part_stats *ret_stats)
 void tm_extent_clear(void)
 {
 	for (int i = 0; i < TM_PART_COUNT; i++) {
-		struct tm_lock lock = tm_parts[i].lock;
-
-		tm_parts[i] = (struct tm_part_state){.lock = lock};
+		tm_parts[i] = (struct tm_part_state){0};
 		part_reset(&tm_parts[i]);
 	}
 }

@@ -59,7 +59,7 @@ static struct {
 	size_t used_units;
 } grow = {.lock = TM_LOCK_INIT(TM_RANK_LARGE), .next_chunk_units = CHUNK_UNITS_MIN};
 
-static void lock_grow(void)
+static TM_AT_START_CODE void lock_grow(void)
 {
 	if (TM_UNLIKELY(tm_lock_acquire(&grow.lock) == TM_LOCK_STOLEN)) {
 		/* half-changed lists: ranges of this process's past stay as they are, out of use */
@@ -444,7 +444,7 @@ static size_t trim(uint32_t ticks, size_t keep_bytes)
 	return bytes;
 }
 
-void tm_grow_init(void)
+TM_AT_START_CODE void tm_grow_init(void)
 {
 	lock_grow();
 	unlock_grow();

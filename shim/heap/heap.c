@@ -99,7 +99,7 @@ static struct tm_heap *create(void)
 	return NULL;
 }
 
-int tm_heap_init(void)
+TM_AT_START_CODE int tm_heap_init(void)
 {
 	tm_lock_register(&heaps.lock);
 	tm_account_init();
@@ -120,7 +120,7 @@ int tm_heap_init(void)
 	return -ENOMEM;
 }
 
-uintptr_t tm_heap_base(void)
+TM_AT_START_CODE uintptr_t tm_heap_base(void)
 {
 	return heaps.base;
 }

@@ -17,7 +17,7 @@
 /* Less than this is no reason to read a file. */
 #define WORTH_BYTES ((size_t)8 << 20)
 
-struct tm_huge_state tm_huge;
+struct tm_huge_state tm_huge TM_AT_START_DATA;
 struct tm_huge_os tm_huge_os = {.free_bytes = tm_buddy_huge_bytes, .now_ms = tm_clock_ms};
 
 static struct {

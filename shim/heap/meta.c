@@ -55,7 +55,7 @@ static void *bump(size_t piece, size_t align)
 	return p;
 }
 
-static void lock_meta(void)
+static TM_AT_START_CODE void lock_meta(void)
 {
 	if (tm_lock_acquire(&meta.lock) == TM_LOCK_STOLEN) {
 		/* a list may be half linked: what it held is lost to this process */
@@ -69,7 +69,7 @@ static void lock_meta(void)
 	}
 }
 
-void tm_meta_init(void)
+TM_AT_START_CODE void tm_meta_init(void)
 {
 	lock_meta();
 	tm_lock_release(&meta.lock);

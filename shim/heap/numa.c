@@ -102,7 +102,7 @@ static bool is_within(const struct tm_numa_set *set, const struct tm_numa_set *w
 
 /* --- what is wanted --------------------------------------------------------------------------- */
 
-void tm_numa_configure(enum tm_numa wish, const char *nodes)
+TM_AT_START_CODE void tm_numa_configure(enum tm_numa wish, const char *nodes)
 {
 	numa.wish = wish;
 	numa.chosen = (struct tm_numa_set){0};

@@ -23,7 +23,6 @@ struct tm_unit_list {
 };
 
 struct tm_part_state {
-	struct tm_lock lock;
 	bool ready;       /* the lists are initialised */
 	uint32_t levels;  /* bit: the level has a non-empty bin */
 	uint32_t trusted; /* pages below were abandoned with a vanished thread's half-done work */

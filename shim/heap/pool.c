@@ -17,7 +17,9 @@
 /* Of the machine's memory, pools leave so much to others. */
 #define SPARED_SHARE 8u
 
-struct tm_pools tm_pools = {.lock = TM_LOCK_INIT(TM_RANK_POOL), .memory = UINT64_MAX};
+struct tm_pools tm_pools;
+static struct tm_lock making = TM_LOCK_INIT(TM_RANK_POOL);
+static uint64_t memory; /* [const after boot] of the machine, bytes; 0: not known */
 
 /* --- making ----------------------------------------------------------------------------------- */
 
@@ -63,7 +65,7 @@ static int make(const struct tm_pool_wish *wish)
 	if (number == TM_POOLS_MAX)
 		return -ENOSPC;
 	/* to make more resident than there is would be the end of this process, or of another */
-	if (bytes > tm_pools.memory - tm_pools.wished)
+	if (memory != 0 && bytes > memory - tm_pools.wished)
 		return -EFBIG;
 	slot = tm_meta_alloc((size_t)shape.count * sizeof(*slot), 16);
 	if (slot == NULL)
@@ -99,9 +101,9 @@ int tm_pool_make(const struct tm_pool_wish *wish)
 	    bytes > tm_zone.limit / 2)
 		return -EINVAL;
 	/* stolen: a pool that was being made is not counted yet */
-	(void)tm_lock_acquire(&tm_pools.lock);
+	(void)tm_lock_acquire(&making);
 	rc = make(wish);
-	tm_lock_release(&tm_pools.lock);
+	tm_lock_release(&making);
 	return rc;
 }
 
@@ -451,10 +453,10 @@ bool tm_pool_stats(unsigned number, struct tm_pool_stats *ret_stats)
 	return true;
 }
 
-void tm_pool_init(uint64_t memory_bytes)
+TM_AT_START_CODE void tm_pool_init(uint64_t memory_bytes)
 {
-	tm_pools.memory = memory_bytes;
-	tm_lock_register(&tm_pools.lock);
+	memory = memory_bytes;
+	tm_lock_register(&making);
 }
 
 void tm_pool_expect_rules(void)

@@ -66,9 +66,7 @@ struct tm_pool {
 struct tm_pools {
 	_Atomic uint32_t count;                          /* pools below are whole */
 	_Atomic uint8_t index[1u << TM_POOL_INDEX_BITS]; /* number + 1, by size and rule */
-	struct tm_lock lock;                             /* of making pools */
 	uint8_t of_class[TM_CLASSES];                    /* [const after boot] number + 1 */
-	uint64_t memory;                                 /* [const after boot] of the machine */
 	uint64_t wished;                                 /* [lock] of it, by pools that fill */
 	struct tm_pool pool[TM_POOLS_MAX];
 };

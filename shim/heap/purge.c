@@ -46,7 +46,7 @@ static struct {
 	} window[TM_PART_COUNT];
 } purge = {.lock = TM_LOCK_INIT(TM_RANK_PURGE)};
 
-static struct tm_purge_options options; /* [const after configure] */
+static struct tm_purge_options options TM_AT_START_DATA; /* [const after configure] */
 static bool configured;
 
 static void (*call_help)(void); /* [const after watch] */
@@ -65,7 +65,7 @@ static const struct tm_purge_policy *policy_of(enum tm_part part)
 	return configured ? &options.policy[part] : &automatic;
 }
 
-void tm_purge_configure(const struct tm_purge_options *wanted)
+TM_AT_START_CODE void tm_purge_configure(const struct tm_purge_options *wanted)
 {
 	options = *wanted;
 	for (int i = 0; i < TM_PART_COUNT; i++) {
@@ -353,7 +353,7 @@ static bool lock_purge(void)
 	return true;
 }
 
-void tm_purge_init(void)
+TM_AT_START_CODE void tm_purge_init(void)
 {
 	if (lock_purge())
 		tm_lock_release(&purge.lock);
@@ -530,7 +530,7 @@ enum tm_purge_mode tm_purge_mode(void)
 	return (enum tm_purge_mode)atomic_load_explicit(&mode, memory_order_relaxed);
 }
 
-void tm_purge_watch(void (*help)(void), void (*hurry)(void))
+TM_AT_START_CODE void tm_purge_watch(void (*help)(void), void (*hurry)(void))
 {
 	call_help = help;
 	call_hurry = hurry;

@@ -147,7 +147,7 @@ bool tm_trim_wait(struct tm_heap *h)
  */
 static struct tm_lock trim_lock = TM_LOCK_INIT(TM_RANK_TRIM);
 
-void tm_trim_init(void)
+TM_AT_START_CODE void tm_trim_init(void)
 {
 	tm_lock_register(&trim_lock);
 }

@@ -11,7 +11,7 @@ _Atomic uint8_t tm_tier_of_spans = TM_TIER_PERSISTENT;
 bool tm_tier_observe;
 bool tm_tier_temporary_apart;
 
-void tm_tier_configure(const uint64_t max_bytes[TM_TIER_COUNT])
+TM_AT_START_CODE void tm_tier_configure(const uint64_t max_bytes[TM_TIER_COUNT])
 {
 	for (int i = TM_TIER_PERSISTENT; i < TM_TIER_COUNT; i++)
 		tm_tiers[i].max_bytes = max_bytes[i];

@@ -113,7 +113,7 @@ static uint32_t granule_mask(uint32_t from, uint32_t to)
 	return (ALL_GRANULES << from) & (ALL_GRANULES >> (TM_UNIT_GRANULES - to));
 }
 
-void tm_unit_init(struct tm_part_state *ps)
+TM_AT_START_CODE void tm_unit_init(struct tm_part_state *ps)
 {
 	ps->whole = (struct tm_unit_list){TM_UNIT_NIL, TM_UNIT_NIL, 0};
 	ps->sparse = ps->whole;

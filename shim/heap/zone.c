@@ -133,7 +133,7 @@ static int map_table(int table, size_t zone_bytes)
 }
 
 /* Extend the tables to cover so many zone bytes. What was mapped before a failure stays of use. */
-static int cover(size_t bytes)
+static TM_AT_START_CODE int cover(size_t bytes)
 {
 	size_t want = tm_bits_min(tm_bits_align_up(bytes, TABLE_STEP), tm_zone.limit);
 
@@ -169,7 +169,7 @@ static unsigned address_bits(void)
 	return bits < 39 ? 47 : bits > 48 ? 48 : bits;
 }
 
-static void reset_front(void)
+static TM_AT_START_CODE void reset_front(void)
 {
 	front.front = 0;
 	front.covered = 0;
@@ -219,7 +219,7 @@ static enum tm_huge_mode read_huge(void)
 	return word[0] == 'a' ? TM_THP_ALWAYS : word[0] == 'm' ? TM_THP_MADVISE : TM_THP_NEVER;
 }
 
-int tm_zone_init(void)
+TM_AT_START_CODE int tm_zone_init(void)
 {
 	uint64_t part = (uint64_t)1 << (address_bits() - 6);
 	const struct window windows[] = {

@@ -83,7 +83,7 @@ static uintptr_t find_in_image(const struct image *image, const char *name)
 	return 0;
 }
 
-void tm_clock_init(void)
+TM_AT_START_CODE void tm_clock_init(void)
 {
 	uintptr_t base = tm_proc_auxv(AT_SYSINFO_EHDR);
 	const ElfW(Ehdr) *head = (const void *)base;

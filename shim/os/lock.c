@@ -26,8 +26,8 @@ static _Atomic(_Atomic uint32_t *) generation_page;
 /* Survives the fork: the last generation that was given out. */
 static _Atomic uint32_t generation_last;
 
-static struct tm_lock *walk_first[TM_RANK_COUNT];
-static struct tm_lock *walk_last[TM_RANK_COUNT];
+static struct tm_lock *walk_first[TM_RANK_COUNT] TM_AT_START_DATA;
+static struct tm_lock *walk_last[TM_RANK_COUNT] TM_AT_START_DATA;
 /* Whether the kernel does the wiping. */
 static bool generation_wiped;
 static struct tm_lock register_lock = TM_LOCK_INIT(TM_RANK_NONE);
@@ -54,7 +54,7 @@ const char *tm_lock_rank_name(unsigned int rank)
 	return rank < TM_RANK_COUNT ? rank_names[rank] : "?";
 }
 
-int tm_fork_generation_init(void)
+TM_AT_START_CODE int tm_fork_generation_init(void)
 {
 	_Atomic uint32_t *page;
 	int err;
@@ -89,7 +89,7 @@ static TM_COLD uint32_t generation_next(_Atomic uint32_t *page)
 	return next;
 }
 
-uint32_t tm_fork_generation(void)
+TM_AT_START_CODE uint32_t tm_fork_generation(void)
 {
 	_Atomic uint32_t *page = atomic_load_explicit(&generation_page, memory_order_acquire);
 	uint32_t generation;
@@ -243,7 +243,7 @@ static int acquire(struct tm_lock *lock)
 	return TM_LIKELY(take_free(lock, mine)) ? 0 : acquire_slow(lock, mine);
 }
 
-static void release(struct tm_lock *lock)
+static TM_AT_START_CODE void release(struct tm_lock *lock)
 {
 	uint32_t old;
 
@@ -257,7 +257,7 @@ static void release(struct tm_lock *lock)
 		tm_sys_futex(&lock->word, FUTEX_WAKE_PRIVATE, 1, NULL);
 }
 
-int tm_lock_acquire(struct tm_lock *lock)
+TM_AT_START_CODE int tm_lock_acquire(struct tm_lock *lock)
 {
 	rank_enter(lock);
 	return acquire(lock);
@@ -273,7 +273,7 @@ bool tm_lock_try(struct tm_lock *lock)
 	return true;
 }
 
-bool tm_lock_try_steal(struct tm_lock *lock)
+TM_AT_START_CODE bool tm_lock_try_steal(struct tm_lock *lock)
 {
 	uint32_t mine = own_word();
 	uint32_t seen = atomic_load_explicit(&lock->word, memory_order_relaxed);
@@ -281,7 +281,7 @@ bool tm_lock_try_steal(struct tm_lock *lock)
 	return tm_lock_try(lock) || (is_orphan(seen, mine) && steal(lock, seen, mine));
 }
 
-void tm_lock_release(struct tm_lock *lock)
+TM_AT_START_CODE void tm_lock_release(struct tm_lock *lock)
 {
 	rank_leave(lock);
 	release(lock);
@@ -303,7 +303,7 @@ bool tm_lock_holds_any(void)
 	return tm_lock_is_mine(&register_lock);
 }
 
-void tm_lock_register(struct tm_lock *lock)
+TM_AT_START_CODE void tm_lock_register(struct tm_lock *lock)
 {
 	tm_require(lock->rank < TM_RANK_COUNT);
 	tm_lock_acquire(&register_lock);

@@ -34,7 +34,7 @@
 
 struct tm_mem_release_ops tm_mem_release_ops;
 
-void tm_mem_use_libc(struct tm_mem_release_ops ops)
+TM_AT_START_CODE void tm_mem_use_libc(struct tm_mem_release_ops ops)
 {
 	tm_mem_release_ops = ops;
 }
@@ -53,7 +53,7 @@ static int map_exactly(void *at, size_t bytes, int prot, int flags)
 	return 0;
 }
 
-int tm_mem_map_at(void *at, size_t bytes, int prot)
+TM_AT_START_CODE int tm_mem_map_at(void *at, size_t bytes, int prot)
 {
 	return map_exactly(at, bytes, prot, MAP_OURS);
 }
@@ -73,14 +73,14 @@ int tm_mem_map_fixed(void *at, size_t bytes, int prot)
 	return tm_sys_is_error(got) ? (int)got : 0;
 }
 
-void *tm_mem_map(size_t bytes)
+TM_AT_START_CODE void *tm_mem_map(size_t bytes)
 {
 	long got = tm_sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_OURS, -1, 0);
 
 	return tm_sys_is_error(got) ? NULL : (void *)got;
 }
 
-int tm_mem_protect(void *at, size_t bytes, int prot)
+TM_AT_START_CODE int tm_mem_protect(void *at, size_t bytes, int prot)
 {
 	return tm_sys_mprotect(at, bytes, prot);
 }
@@ -95,7 +95,7 @@ int tm_mem_dontneed_raw(void *at, size_t bytes)
 	return tm_sys_madvise(at, bytes, MADV_DONTNEED);
 }
 
-int tm_mem_unmap(void *at, size_t bytes)
+TM_AT_START_CODE int tm_mem_unmap(void *at, size_t bytes)
 {
 	int saved, err;
 
@@ -144,7 +144,7 @@ int tm_mem_populate_write(void *at, size_t bytes)
 	return tm_sys_madvise(at, bytes, MADV_POPULATE_WRITE);
 }
 
-int tm_mem_wipeonfork(void *at, size_t bytes)
+TM_AT_START_CODE int tm_mem_wipeonfork(void *at, size_t bytes)
 {
 	return tm_sys_madvise(at, bytes, MADV_WIPEONFORK);
 }

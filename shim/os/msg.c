@@ -26,11 +26,11 @@ static struct {
 	dev_t device;
 	ino_t inode;
 	bool looked;
-} msg;
+} msg TM_AT_START_DATA;
 
 #define MASK_IS_SET (1u << 31)
 
-void tm_msg_init(void)
+TM_AT_START_CODE void tm_msg_init(void)
 {
 	struct stat st;
 
@@ -41,7 +41,7 @@ void tm_msg_init(void)
 	}
 }
 
-void tm_msg_set_mask(unsigned int mask)
+TM_AT_START_CODE void tm_msg_set_mask(unsigned int mask)
 {
 	atomic_store_explicit(&msg.mask_set, mask | MASK_IS_SET, memory_order_relaxed);
 }

@@ -53,7 +53,7 @@ static bool is_pipe(int fd)
 	return tm_sys_fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
-long tm_proc_read(const char *path, char *buf, size_t size)
+TM_AT_START_CODE long tm_proc_read(const char *path, char *buf, size_t size)
 {
 	size_t len = 0;
 	int fd = tm_proc_may_open() ? tm_sys_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0)
@@ -179,7 +179,7 @@ int tm_proc_read_u64(const char *path, uint64_t *ret_value)
 	return tm_parse_u64(leading_number(buf), ret_value);
 }
 
-int tm_proc_read_choice(const char *path, char *buf, size_t size)
+TM_AT_START_CODE int tm_proc_read_choice(const char *path, char *buf, size_t size)
 {
 	char text[256];
 	long len = tm_proc_read(path, text, sizeof(text));
@@ -196,7 +196,7 @@ int tm_proc_read_choice(const char *path, char *buf, size_t size)
 }
 
 /* getauxval only reads what ld.so noted before any library ran; errno is put back by hand. */
-unsigned long tm_proc_auxv(unsigned long type)
+TM_AT_START_CODE unsigned long tm_proc_auxv(unsigned long type)
 {
 	int saved = errno;
 	unsigned long value = getauxval(type);
@@ -205,12 +205,12 @@ unsigned long tm_proc_auxv(unsigned long type)
 	return value;
 }
 
-bool tm_proc_is_secure(void)
+TM_AT_START_CODE bool tm_proc_is_secure(void)
 {
 	return tm_proc_auxv(AT_SECURE) != 0;
 }
 
-size_t tm_proc_page_bytes(void)
+TM_AT_START_CODE size_t tm_proc_page_bytes(void)
 {
 	static _Atomic size_t cached;
 	size_t bytes = atomic_load_explicit(&cached, memory_order_relaxed);
@@ -461,7 +461,7 @@ uint64_t tm_proc_cgroup_limit(void)
 	return smallest >= (uint64_t)1 << 62 ? UINT64_MAX : smallest;
 }
 
-size_t tm_proc_memory_limit(void)
+TM_AT_START_CODE size_t tm_proc_memory_limit(void)
 {
 	static const int kinds[] = {RLIMIT_AS, RLIMIT_DATA};
 	size_t bytes = SIZE_MAX;

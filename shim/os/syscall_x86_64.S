@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* long tm_syscall6(long number, long a, long b, long c, long d, long e, long f): result or -errno. */
-	.text
+	.section .text.startup, "ax", @progbits /* TM_AT_START_CODE */
 	.globl	tm_syscall6
 	.hidden	tm_syscall6
 	.type	tm_syscall6, @function
