@@ -47,4 +47,10 @@ int tm_say_usage(const char *format, ...) TM_PRINTF(1, 2);
 int tm_say_unknown(const char *verb, const char *word);
 int tm_say_no_value(const char *verb, const char *option);
 
+/* An argument is missing: "a trace". */
+int tm_say_needs(const char *verb, const char *what);
+
+/* The value of a count; 0, or the exit status after one line. */
+int tm_take_count(const char *verb, const char *option, const char *value, size_t *ret_count);
+
 #endif

@@ -115,7 +115,7 @@ int tm_cmd_config(int argc, char **argv)
 	input.store_bytes = tm_tunables_store_bytes(environ);
 	input.store = malloc(input.store_bytes + 1);
 	if (input.store == NULL) {
-		tm_say("config: no memory");
+		tm_say("config: out of memory");
 		return TM_EXIT_TROUBLE;
 	}
 	tm_tunables_read(&options, &input);

@@ -59,8 +59,6 @@ struct pair {
 
 static int parse(struct pair *p, int argc, char **argv)
 {
-	char *end;
-
 	*p = (struct pair){.text = {.top = 20}};
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--json") == 0) {
@@ -68,9 +66,10 @@ static int parse(struct pair *p, int argc, char **argv)
 		} else if (strcmp(argv[i], "--html") == 0 && i + 1 < argc) {
 			p->html = argv[++i];
 		} else if (strcmp(argv[i], "--top") == 0 && i + 1 < argc) {
-			p->text.top = strtoul(argv[++i], &end, 10);
-			if (*argv[i] < '0' || *argv[i] > '9' || *end)
-				return tm_say_usage("'--top %s' is no number", argv[i]);
+			int status = tm_take_count("diff", "--top", argv[++i], &p->text.top);
+
+			if (status)
+				return status;
 		} else if (strcmp(argv[i], "--html") == 0 || strcmp(argv[i], "--top") == 0) {
 			return tm_say_no_value("diff", argv[i]);
 		} else if (argv[i][0] == '-' && argv[i][1]) {
@@ -83,7 +82,7 @@ static int parse(struct pair *p, int argc, char **argv)
 			return tm_say_usage("diff: more than two ledgers: '%s'", argv[i]);
 		}
 	}
-	return p->b ? 0 : tm_say_usage("diff needs two ledgers or reports, see tiermalloc(1)");
+	return p->b ? 0 : tm_say_needs("diff", "two ledgers or reports");
 }
 
 /* A process, a folder, a ledger or a report in JSON. */
@@ -157,8 +156,9 @@ static int merge(struct merging *m, const char *what)
 
 	if (stat(what, &st) != 0 || !S_ISDIR(st.st_mode))
 		return merge_one(m, what);
-	if (tm_ledger_list_read(&list, what) != 0)
-		return tm_say_usage("cannot read the folder '%s'", what);
+	status = tm_ledger_list_read(&list, what);
+	if (status != 0)
+		return tm_say_usage("cannot read the folder '%s': %s", what, strerror(-status));
 	if (list.count == 0)
 		status = tm_say_usage("no ledger in '%s'", what);
 	for (size_t i = 0; i < list.count && status == 0; i++)
@@ -185,7 +185,7 @@ int tm_cmd_merge(int argc, char **argv)
 			status = merge(&m, argv[i]);
 	}
 	if (status == 0 && (m.count == 0 || to == NULL))
-		status = tm_say_usage("merge needs ledgers and -o FILE, see tiermalloc(1)");
+		status = tm_say_needs("merge", "ledgers and '-o FILE'");
 	if (status == 0) {
 		tm_combine_sum_up(&m.sum, m.count);
 		status = tm_export_to(&m.sum, "json", &options, to);

@@ -5,6 +5,7 @@
 
 #include "shim/base/fmt.h"
 #include "tools/cmd.h"
+#include "tools/control.h"
 #include "tools/decisions.h"
 #include "tools/select.h"
 
@@ -113,11 +114,10 @@ int tm_cmd_explain(int argc, char **argv)
 	status = tm_select_parse(&s, argc, argv);
 	if (status)
 		return status;
-	if (s.target == NULL || s.from_json || s.html)
-		return tm_say_usage("explain needs a process, a ledger or a folder of ledgers");
 	status = tm_select_ledger(s.target, path, sizeof(path));
 	if (status)
 		return status;
+	tm_control_prepare(path, false);
 	if (tm_ledger_open(&ledger, path) != 0)
 		return TM_EXIT_USAGE;
 	if (s.json) {

@@ -25,16 +25,6 @@ static int take_view(struct arguments *a, const char *value)
 	return TM_EXIT_CLEAN;
 }
 
-static int take_top(struct arguments *a, const char *value)
-{
-	char *end;
-
-	a->options.top_sites = strtoul(value, &end, 10);
-	if (*value < '0' || *value > '9' || *end != '\0')
-		return tm_say_usage("'--top-sites %s' is no number", value);
-	return TM_EXIT_CLEAN;
-}
-
 /* An option with a value; -1: there is none of that name. */
 static int take_valued(struct arguments *a, const char *name, const char *value)
 {
@@ -48,7 +38,7 @@ static int take_valued(struct arguments *a, const char *name, const char *value)
 	if (strcmp(name, "--view") == 0)
 		return take_view(a, value);
 	if (strcmp(name, "--top-sites") == 0)
-		return take_top(a, value);
+		return tm_take_count("export", name, value, &a->options.top_sites);
 	if (strcmp(name, "--format") == 0)
 		a->format = value;
 	else
@@ -74,18 +64,11 @@ static int take_plain(struct arguments *a, const char *word)
 static int take_all(struct arguments *a, int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
-		/* --format=pprof as well as --format pprof */
-		char *equals = strncmp(argv[i], "--", 2) == 0 ? strchr(argv[i], '=') : NULL;
-		const char *value = equals ? equals + 1 : i + 1 < argc ? argv[i + 1] : NULL;
-		int status;
+		int status = take_valued(a, argv[i], argv[i + 1]); /* NULL behind the last */
 
-		if (equals)
-			*equals = '\0';
-		status = take_valued(a, argv[i], value);
 		if (status == -1)
-			status =
-				equals ? tm_say_unknown("export", argv[i]) : take_plain(a, argv[i]);
-		else if (!equals)
+			status = take_plain(a, argv[i]);
+		else
 			i++;
 		if (status != TM_EXIT_CLEAN)
 			return status;
@@ -106,14 +89,14 @@ int tm_cmd_export(int argc, char **argv)
 	if (status != TM_EXIT_CLEAN)
 		return status;
 	if (a.format == NULL)
-		return tm_say_usage("export needs '--format' with one of %s", tm_export_names());
+		return tm_say_usage("export: needs '--format' with one of %s", tm_export_names());
 	if (tm_export_find(a.format) == NULL)
 		return tm_say_usage("unknown format '%s', choose from %s", a.format,
 				    tm_export_names());
 	if (a.from == NULL)
-		return tm_say_usage("export needs a ledger, see tiermalloc(1)");
+		return tm_say_needs("export", "a process, a ledger or a folder");
 	if (a.to == NULL)
-		return tm_say_usage("export needs '-o FILE' ('-': standard output)");
+		return tm_say_needs("export", "'-o FILE' ('-': standard output)");
 	/* As the reports take it: a process or a folder will do. */
 	if (strcmp(a.from, "-") != 0) {
 		status = tm_select_ledger(a.from, path, sizeof(path));

@@ -25,6 +25,7 @@ struct entry {
 	struct tm_ledger_counters counters;
 	uint64_t disk_bytes, age_ms; /* since it was last written to */
 	bool is_ledger, runs;
+	int error; /* why it cannot be read */
 };
 
 struct entries {
@@ -37,8 +38,10 @@ static void look(struct entry *e)
 	struct tm_ledger l = {.path = e->path};
 	FILE *file = fopen(e->path, "re");
 
-	if (file == NULL)
+	if (file == NULL) {
+		e->error = errno;
 		return;
+	}
 	e->is_ledger = fread(&e->header, sizeof(e->header), 1, file) == 1 &&
 		       e->header.magic == TM_LEDGER_MAGIC && e->header.version == TM_LEDGER_VERSION;
 	if (e->is_ledger && (fseek(file, (long)TM_LEDGER_COUNTERS_AT, SEEK_SET) != 0 ||
@@ -71,14 +74,15 @@ static int by_age(const void *a, const void *b)
 	return strcmp(x->path, y->path);
 }
 
-static int read_folder(struct entries *list, const char *folder)
+/* That a folder is missing is trouble where the user has named it. */
+static int read_folder(struct entries *list, const char *folder, bool named)
 {
 	DIR *dir = opendir(folder);
 	struct dirent *d;
 	struct stat st;
 
 	*list = (struct entries){NULL, 0};
-	if (dir == NULL && errno != ENOENT) {
+	if (dir == NULL && (named || errno != ENOENT)) {
 		tm_say("cannot read '%s': %s", folder, strerror(errno));
 		return TM_EXIT_TROUBLE;
 	}
@@ -110,9 +114,35 @@ static int read_folder(struct entries *list, const char *folder)
 	return 0;
 }
 
+static const char *state_of(const struct entry *e)
+{
+	return e->error == EACCES          ? "unreadable"
+	       : e->error                  ? "gone"
+	       : !e->is_ledger             ? "no ledger"
+	       : e->header.clean_exit != 0 ? "clean"
+	       : e->runs                   ? "running"
+					   : "killed";
+}
+
+static void print_entry(struct tm_text *t, const struct entry *e)
+{
+	char live[24], rss[24], disk[24], age[24], pid[16] = "-";
+	bool known = e->counters.at_ms != 0;
+
+	if (e->is_ledger)
+		snprintf(pid, sizeof(pid), "%u", e->header.pid);
+	tm_text_line(t, e->runs ? TM_TEXT_PLAIN : TM_TEXT_DIM,
+		     "%8s %-16.16s %-10s %10s %10s %10s %8s  %s", pid,
+		     e->is_ledger ? e->header.program : "-", state_of(e),
+		     tm_text_bytes(live, known ? e->counters.tier[0][TM_LEDGER_TIER_live_bytes]
+					       : TM_DOC_UNKNOWN),
+		     tm_text_bytes(rss, known ? e->counters.rss_bytes : TM_DOC_UNKNOWN),
+		     tm_text_bytes(disk, e->disk_bytes), tm_text_time(age, e->age_ms), e->path);
+}
+
 int tm_cmd_ls(int argc, char **argv)
 {
-	char folder[PATH_MAX], live[24], rss[24], disk[24], age[24];
+	char folder[PATH_MAX];
 	struct entries list;
 	struct tm_text t;
 
@@ -122,28 +152,15 @@ int tm_cmd_ls(int argc, char **argv)
 		snprintf(folder, sizeof(folder), "%s", argv[1]);
 	else
 		tm_select_folder(folder, sizeof(folder));
-	if (read_folder(&list, folder) != 0)
+	if (read_folder(&list, folder, argc == 2) != 0)
 		return TM_EXIT_TROUBLE;
+	if (list.count == 0)
+		tm_say("no ledger in '%s', see 'tiermalloc doctor' where one should be", folder);
 	tm_text_init(&t, stdout);
-	tm_text_line(&t, TM_TEXT_DIM, "%8s %-16s %-8s %10s %10s %10s %8s  %s", "pid", "program",
+	tm_text_line(&t, TM_TEXT_DIM, "%8s %-16s %-10s %10s %10s %10s %8s  %s", "pid", "program",
 		     "ended", "live", "RSS", "ledger", "written", "file");
-	for (size_t i = 0; i < list.count; i++) {
-		const struct entry *e = &list.at[i];
-		bool known = e->counters.at_ms != 0;
-
-		tm_text_line(
-			&t, e->runs ? TM_TEXT_PLAIN : TM_TEXT_DIM,
-			"%8u %-16.16s %-8s %10s %10s %10s %8s  %s", e->header.pid,
-			e->is_ledger ? e->header.program : "-",
-			!e->is_ledger               ? "no ledger"
-			: e->header.clean_exit != 0 ? "clean"
-			: e->runs                   ? "running"
-						    : "killed",
-			tm_text_bytes(live, known ? e->counters.tier[0][TM_LEDGER_TIER_live_bytes]
-						  : TM_DOC_UNKNOWN),
-			tm_text_bytes(rss, known ? e->counters.rss_bytes : TM_DOC_UNKNOWN),
-			tm_text_bytes(disk, e->disk_bytes), tm_text_time(age, e->age_ms), e->path);
-	}
+	for (size_t i = 0; i < list.count; i++)
+		print_entry(&t, &list.at[i]);
 	free(list.at);
 	return TM_EXIT_CLEAN;
 }
@@ -153,7 +170,7 @@ int tm_cmd_ls(int argc, char **argv)
 struct limits {
 	char folder[PATH_MAX];
 	uint64_t age_ms, bytes;
-	bool dry_run;
+	bool dry_run, named;
 };
 
 static int parse_gc(struct limits *l, int argc, char **argv)
@@ -173,11 +190,17 @@ static int parse_gc(struct limits *l, int argc, char **argv)
 
 			if ((age ? tm_parse_time(tm_str_of(value), &l->age_ms)
 				 : tm_parse_size(tm_str_of(value), &l->bytes)) != 0)
-				return tm_say_usage("gc: bad value '%s' of %s", value, option);
+				return tm_say_usage("gc: bad value '%s' of %s, use %s", value,
+						    option,
+						    age ? "a number with s, m or h"
+							: "a number with K, M or G");
 		} else if (argv[i][0] == '-') {
+			return tm_say_unknown("gc", argv[i]);
+		} else if (l->named) {
 			return tm_say_unknown("gc", argv[i]);
 		} else {
 			snprintf(l->folder, sizeof(l->folder), "%s", argv[i]);
+			l->named = true;
 		}
 	}
 	return 0;
@@ -193,7 +216,7 @@ int tm_cmd_gc(int argc, char **argv)
 	int status = parse_gc(&limits, argc, argv);
 
 	if (status == 0)
-		status = read_folder(&list, limits.folder);
+		status = read_folder(&list, limits.folder, limits.named);
 	if (status)
 		return status;
 	for (size_t i = 0; i < list.count; i++) {

@@ -172,6 +172,6 @@ int tm_cmd_replay(int argc, char **argv)
 		}
 	}
 	if (file == NULL)
-		return tm_say_usage("replay needs a trace, see tiermalloc(1)");
+		return tm_say_needs("replay", "a trace");
 	return replay_file(file, rules, (uint32_t)top, steps);
 }

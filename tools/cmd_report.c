@@ -31,9 +31,10 @@ static int find_site(struct tm_select *s, const struct tm_document *doc)
 		}
 	}
 	if (matches == 0)
-		return tm_say_usage("there is no site '%s'", s->text.site);
+		return tm_say_usage("there is no site '%s', 'report' lists them", s->text.site);
 	if (matches > 1)
-		return tm_say_usage("'%s' is the beginning of %zu sites", s->text.site, matches);
+		return tm_say_usage("'%s' is the beginning of %zu sites, give more of it",
+				    s->text.site, matches);
 	s->text.site = found->id;
 	return 0;
 }

@@ -149,7 +149,7 @@ static int parse(struct options *ret_options, int argc, char **argv)
 			return status;
 	}
 	if (i >= argc)
-		return tm_say_usage("run: no command given, see tiermalloc(1)");
+		return tm_say_needs("run", "a command");
 	ret_options->command = argv + i;
 	return 0;
 }
@@ -158,7 +158,7 @@ static int set(const char *name, const char *value)
 {
 	if (setenv(name, value, 1) == 0)
 		return 0;
-	tm_say("run: no memory for the environment");
+	tm_say("run: out of memory for the environment");
 	return TM_EXIT_TROUBLE;
 }
 

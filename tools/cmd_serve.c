@@ -266,16 +266,17 @@ static int take(struct server *s, const char **ret_where, int argc, char **argv)
 			if (i + 1 == argc)
 				return tm_say_no_value("serve", argv[i]);
 			const char *value = argv[++i];
-			char *end;
 
 			if (strcmp(argv[i - 1], "--listen") == 0) {
 				*ret_where = value;
 			} else if (strcmp(argv[i - 1], "--dir") == 0) {
 				s->folder = value;
 			} else {
-				s->options.top_sites = strtoul(value, &end, 10);
-				if (*value < '0' || *value > '9' || *end != '\0')
-					return tm_say_usage("'--top-sites %s' is no number", value);
+				int status = tm_take_count("serve", argv[i - 1], value,
+							   &s->options.top_sites);
+
+				if (status)
+					return status;
 			}
 		} else {
 			return tm_say_unknown("serve", argv[i]);

@@ -33,8 +33,6 @@ int tm_cmd_symbols(int argc, char **argv)
 
 	tm_select_init(&s, TM_DOC_FULL);
 	status = tm_select_parse(&s, argc, argv);
-	if (status == 0 && s.target == NULL)
-		status = tm_say_usage("symbols needs a ledger, see tiermalloc(1)");
 	if (status == 0)
 		status = tm_select_ledger(s.target, path, sizeof(path));
 	if (status)

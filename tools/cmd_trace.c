@@ -102,6 +102,6 @@ int tm_cmd_trace(int argc, char **argv)
 		return strcmp(argv[i], "-o") == 0 ? tm_say_no_value("trace", argv[i])
 						  : tm_say_unknown("trace", argv[i]);
 	if (out == NULL || i >= argc)
-		return tm_say_usage("trace needs '-o FILE' and a command");
+		return tm_say_needs("trace", "'-o TRACE' and a command");
 	return record(argv + i, out);
 }

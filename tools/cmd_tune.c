@@ -235,7 +235,7 @@ static int write_to(const char *path, struct entries *all)
 	failed = ferror(out) != 0;
 	failed |= fclose(out) != 0;
 	if (failed)
-		tm_say("'%s' cannot be written", path);
+		tm_say("'%s' cannot be written: %s", path, strerror(errno));
 	return failed ? TM_EXIT_TROUBLE : TM_EXIT_CLEAN;
 }
 
@@ -257,7 +257,7 @@ int tm_cmd_tune(int argc, char **argv)
 		}
 	}
 	if (path == NULL || ledgers == 0)
-		return tm_say_usage("tune needs ledgers and '-o RULES'");
+		return tm_say_needs("tune", "ledgers and '-o RULES'");
 	for (int i = 1; i < argc && status == 0; i++) {
 		if (strcmp(argv[i], "-o") == 0)
 			i++;

@@ -2,16 +2,25 @@
 #include "tools/document_load.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tools/analysis.h"
 
-/* A report begins with a brace; a ledger cannot, its first word is a magic number. */
+/*
+ * A report begins with a brace; a ledger cannot, its first word is a magic number. Through a pipe or a
+ * terminal only a report can come, and what was read of it would be gone.
+ */
 static bool is_json(const char *path)
 {
+	struct stat st;
 	FILE *file;
 	int c;
 
 	if (strcmp(path, "-") == 0)
+		return true;
+	if (stat(path, &st) != 0 || S_ISDIR(st.st_mode))
+		return false;
+	if (!S_ISREG(st.st_mode))
 		return true;
 	file = fopen(path, "re");
 	if (file == NULL)

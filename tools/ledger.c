@@ -177,7 +177,7 @@ int tm_ledger_open_since(struct tm_ledger *l, const char *path, uint64_t since_m
 	l->now_ms = tm_ledger_now_ms(l);
 	if (tm_ledger_count_sites(l) == 0)
 		return 0;
-	tm_say("no memory for the sites of '%s'", path);
+	tm_say("out of memory for the sites of '%s'", path);
 fail:
 	tm_ledger_close(l);
 	return -1;

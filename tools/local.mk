@@ -22,6 +22,8 @@ tiermalloc_SOURCES = \
 	%reldir%/cmd_run.c \
 	%reldir%/cmd_serve.c \
 	%reldir%/config_man.c \
+	%reldir%/help.c \
+	%reldir%/help.h \
 	%reldir%/config_man.h \
 	%reldir%/doctor.h \
 	%reldir%/document.c \

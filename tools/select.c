@@ -11,6 +11,7 @@
 
 #include "shim/base/parse.h"
 #include "tools/cmd.h"
+#include "tools/help.h"
 
 #define TOP_DEFAULT 20u
 #define TOP_FRAG 8u
@@ -34,14 +35,8 @@ static int take_time(const char *value, uint64_t *ret_ms)
 
 static int take_valued(struct tm_select *s, const char *name, const char *value)
 {
-	uint64_t number;
-
-	if (strcmp(name, "--top") == 0) {
-		if (tm_parse_u64(tm_str_of(value), &number) != 0)
-			return tm_say_usage("'--top %s' is no number", value);
-		s->text.top = number > SIZE_MAX / 2 ? SIZE_MAX / 2 : (size_t)number;
-		return 0;
-	}
+	if (strcmp(name, "--top") == 0)
+		return tm_take_count(s->verb, name, value, &s->text.top);
 	if (strcmp(name, "--sort") == 0) {
 		s->text.sort = value;
 		if (!tm_text_is_sort_key(value))
@@ -119,13 +114,16 @@ int tm_select_parse(struct tm_select *s, int argc, char **argv)
 {
 	bool plain = false;
 
+	s->verb = argv[0];
 	for (int i = 1; i < argc; i++) {
 		if (!plain && strcmp(argv[i], "--") == 0) {
 			plain = true;
 			continue;
 		}
 		if (!plain && argv[i][0] == '-' && argv[i][1] != '\0') {
-			int status = tm_select_option(s, argv[0], argc, argv, &i);
+			int status = tm_help_has_option(argv[0], argv[i])
+					     ? tm_select_option(s, argv[0], argc, argv, &i)
+					     : -1;
 
 			if (status < 0)
 				return tm_say_unknown(argv[0], argv[i]);
@@ -138,8 +136,7 @@ int tm_select_parse(struct tm_select *s, int argc, char **argv)
 		}
 	}
 	if (s->target == NULL && s->from_json == NULL)
-		return tm_say_usage(
-			"%s needs a process id, a ledger or a folder, see tiermalloc(1)", argv[0]);
+		return tm_say_needs(argv[0], "a process, a ledger or a folder");
 	if (s->who_holds && s->text.site == NULL)
 		return tm_say_usage("%s: '--who-holds' needs --site", argv[0]);
 	/* What is printed or handed on has names. */
@@ -186,12 +183,14 @@ static bool of_process(const char *pid, char *buf, size_t size)
 	return found;
 }
 
-/* The process is gone, or keeps none: what it left in the usual folder. */
+/* The process is gone, or keeps none: what it left in the usual folder. Numbers come again. */
 static bool of_gone(const char *pid, char *buf, size_t size)
 {
-	char folder[PATH_MAX];
+	char folder[PATH_MAX], path[PATH_MAX];
+	struct timespec last = {0};
 	size_t len = strlen(pid);
 	bool found = false;
+	struct stat st;
 
 	tm_select_folder(folder, sizeof(folder));
 	DIR *dir = opendir(folder);
@@ -199,7 +198,15 @@ static bool of_gone(const char *pid, char *buf, size_t size)
 		if (strncmp(e->d_name, pid, len) != 0 || e->d_name[len] != '-' ||
 		    strlen(e->d_name) < 4 || strcmp(e->d_name + strlen(e->d_name) - 3, ".tm") != 0)
 			continue;
-		snprintf(buf, size, "%s/%s", folder, e->d_name);
+		if (snprintf(path, sizeof(path), "%s/%s", folder, e->d_name) >= (int)sizeof(path) ||
+		    lstat(path, &st) != 0 || !S_ISREG(st.st_mode))
+			continue;
+		if (found &&
+		    (st.st_mtim.tv_sec < last.tv_sec ||
+		     (st.st_mtim.tv_sec == last.tv_sec && st.st_mtim.tv_nsec < last.tv_nsec)))
+			continue;
+		last = st.st_mtim;
+		snprintf(buf, size, "%s", path);
 		found = true;
 	}
 	if (dir)
@@ -221,7 +228,7 @@ static int of_folder(const char *folder, char *buf, size_t size)
 
 		if (end == NULL || strcmp(end, ".tm") != 0 ||
 		    snprintf(path, sizeof(path), "%s/%s", folder, e->d_name) >= (int)sizeof(path) ||
-		    stat(path, &st) != 0)
+		    lstat(path, &st) != 0 || !S_ISREG(st.st_mode))
 			continue;
 		count++;
 		if (st.st_blocks > most) {
@@ -232,7 +239,9 @@ static int of_folder(const char *folder, char *buf, size_t size)
 	if (dir)
 		closedir(dir);
 	if (count == 0)
-		return tm_say_usage("no ledger in '%s'", folder);
+		return tm_say_usage(
+			"no ledger in '%s': start the program with 'tiermalloc run --dir %s', or see 'tiermalloc doctor'",
+			folder, folder);
 	if (count > 1)
 		tm_say("'%s' has %zu ledgers, this is '%s'; see tiermalloc ls", folder, count, buf);
 	return 0;

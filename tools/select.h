@@ -13,6 +13,7 @@
 #include "tools/text.h"
 
 struct tm_select {
+	const char *verb;
 	FILE *out;          /* NULL: no text */
 	const char *target; /* NULL: none was given */
 	const char *from_json;

@@ -323,7 +323,7 @@ static int write_trace(const struct conversion *c, const char *path)
 	failed |= ferror(out) != 0;
 	failed |= fclose(out) != 0;
 	if (failed)
-		tm_say("'%s' cannot be written", path);
+		tm_say("'%s' cannot be written: %s", path, strerror(errno));
 	return failed ? -1 : 0;
 }
 
@@ -348,13 +348,15 @@ int tm_trace_convert(const char *recording, const char *trace, struct tm_trace_s
 	int err = -1;
 
 	if (c.in == NULL || read_records(&c, &records, &count) != 0) {
-		tm_say("the recording '%s' cannot be read", recording);
+		tm_say("the recording '%s' cannot be read: %s", recording,
+		       c.in == NULL ? strerror(errno) : "it is cut off, or memory is short");
 	} else {
 		err = 0;
 		for (size_t i = 0; i < count && err == 0; i++)
 			err = convert(&c, &records[i]);
 		if (err != 0)
-			tm_say("the recording '%s' makes no sense, or is too large", recording);
+			tm_say("the recording '%s' is damaged or too large: record a shorter run",
+			       recording);
 		else
 			err = write_trace(&c, trace);
 	}
