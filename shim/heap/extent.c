@@ -9,7 +9,12 @@
 #include "shim/heap/part.h"
 #include "shim/heap/purge.h"
 
-#define COLD_PAGES (4 * TM_UNIT_PAGES) /* taken of what was given back, until others give as much */
+/*
+ * Taken of what was given back, until others give as much; more than the second is not asked of them at
+ * once, however long they had nothing.
+ */
+#define COLD_PAGES TM_UNIT_PAGES
+#define COLD_PAGES_MAX (4 * TM_UNIT_PAGES)
 
 /* Bytes the zone grows by; the part's own size up to now, within these. */
 #define STEP_MIN_BYTES TM_UNIT_BYTES
@@ -238,7 +243,8 @@ static bool find_or_use_others(struct tm_part_state *ps, size_t pages, size_t al
 		fresh = tm_place_cold_pages(ret_found->at, pages);
 		if (fresh == 0)
 			return true;
-		ps->cold_pages += fresh;
+		ps->cold_pages =
+			tm_bits_min(ps->cold_pages + fresh, tm_bits_max(fresh, COLD_PAGES_MAX));
 		fresh = ps->cold_pages;
 		if (tm_part_of(ps) == TM_PART_SPAN && fresh < COLD_PAGES)
 			return true;
@@ -248,7 +254,7 @@ static bool find_or_use_others(struct tm_part_state *ps, size_t pages, size_t al
 	ps->cold_pages = 0;
 	/* parts' locks are not nested */
 	tm_extent_unlock(ps);
-	(void)tm_purge_use_others(tm_part_of(ps), found ? pages : fresh);
+	(void)tm_purge_use_others(tm_part_of(ps), found ? pages : fresh, fresh);
 	(void)tm_extent_lock(tm_part_of(ps));
 	found = tm_place_find(ps, (uint32_t)pages, (uint32_t)align, ret_found);
 	if (found && tm_place_cold_pages(ret_found->at, pages) != 0)

@@ -421,6 +421,15 @@ static size_t retained_bytes(void)
 	return (grow.mapped_units - grow.used_units) << TM_UNIT_SHIFT;
 }
 
+/* A cached range of which nothing is mapped any more. */
+static void put_away(struct tm_range *r)
+{
+	if (r->mapped != 0)
+		return;
+	list_remove(&grow.cached, r);
+	push_empty(r);
+}
+
 /* Give back what no block covers of the ranges last changed so many ticks ago. */
 static size_t trim(uint32_t ticks, size_t keep_bytes)
 {
@@ -435,10 +444,7 @@ static size_t trim(uint32_t ticks, size_t keep_bytes)
 		if (grow.tick - r->tick < ticks)
 			break;
 		bytes += unmap_from(r, 0);
-		if (r->mapped == 0) {
-			list_remove(&grow.cached, r);
-			push_empty(r);
-		}
+		put_away(r);
 		r = prev;
 	}
 	return bytes;
@@ -460,6 +466,23 @@ size_t tm_grow_tick(uint32_t ticks, size_t keep_bytes)
 	left = retained_bytes();
 	unlock_grow();
 	return left > keep_bytes ? left - keep_bytes : 0;
+}
+
+size_t tm_grow_give(size_t units)
+{
+	size_t bytes = 0;
+
+	lock_grow();
+	for (struct tm_range *r = grow.cached.last; r && units << TM_UNIT_SHIFT > bytes;) {
+		size_t more = units - (bytes >> TM_UNIT_SHIFT);
+		struct tm_range *prev = r->prev;
+
+		bytes += unmap_from(r, r->mapped - (uint32_t)tm_bits_min(more, r->mapped));
+		put_away(r);
+		r = prev;
+	}
+	unlock_grow();
+	return bytes;
 }
 
 size_t tm_grow_release(void)

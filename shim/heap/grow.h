@@ -35,6 +35,9 @@ void tm_grow_free(struct tm_range *range);
 /* Gives back what was not used for so many ticks. Returns the bytes that later ticks may give back. */
 size_t tm_grow_tick(uint32_t ticks, size_t keep_bytes);
 
+/* Gives back about so many units of freed ranges, those that have waited longest. Returns the bytes. */
+size_t tm_grow_give(size_t units);
+
 /* Gives back all that no block covers. Returns the bytes. */
 size_t tm_grow_release(void);
 

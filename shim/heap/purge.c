@@ -20,6 +20,11 @@
 
 /* Other parts' idle memory matters from this much on. */
 #define IDLE_UNITS_MIN 4u
+/*
+ * Freed ranges of grown blocks that are too little for a helper go by so many units for one: what a
+ * buffer that doubled had last was often not written.
+ */
+#define GROWN_FACTOR 4u
 
 /* One call to the kernel takes at most this: 8 units are about 100 us of huge pages. */
 #define RUN_UNITS_MAX 8u
@@ -433,26 +438,33 @@ size_t tm_purge_now(void)
 	return tm_purge_tier(TM_TIER_ALL);
 }
 
-static uint32_t idle_units(size_t pages)
+/* So many units must lie idle in a part before it gives any. */
+static uint32_t idle_units(enum tm_part part, size_t pages)
 {
 	size_t units = (pages + TM_UNIT_PAGES - 1) / TM_UNIT_PAGES;
 
-	return (uint32_t)tm_bits_max(units, IDLE_UNITS_MIN);
+	return (uint32_t)tm_bits_max(units, part == TM_PART_SPAN ? 1 : IDLE_UNITS_MIN);
 }
 
-bool tm_purge_others_idle(enum tm_part part, size_t pages)
+/* What was freed of grown blocks waits for others of them; to whoever else grows it is worth a unit. */
+static bool grown_lie_idle(size_t fresh)
+{
+	return fresh >= TM_UNIT_PAGES && tm_grow_retained() >= TM_UNIT_BYTES;
+}
+
+bool tm_purge_others_idle(enum tm_part part, size_t fresh)
 {
 	for (int i = 0; i < TM_PART_COUNT; i++)
 		if (i != (int)part && __atomic_load_n(&tm_parts[i].whole.count, __ATOMIC_RELAXED) >=
-					      idle_units(pages))
+					      idle_units(part, fresh))
 			return true;
-	return false;
+	return grown_lie_idle(fresh);
 }
 
 /* Up to so many units become the other part's; then the lock is released. */
 static bool take_over(struct tm_part_state *ps, enum tm_part to, size_t pages)
 {
-	struct piece piece = oldest_units(ps, idle_units(pages), AGE_ANY);
+	struct piece piece = oldest_units(ps, idle_units(to, pages), AGE_ANY);
 
 	if (piece.pages < pages)
 		return false;
@@ -461,8 +473,9 @@ static bool take_over(struct tm_part_state *ps, enum tm_part to, size_t pages)
 	return true;
 }
 
-bool tm_purge_use_others(enum tm_part part, size_t pages)
+bool tm_purge_use_others(enum tm_part part, size_t pages, size_t fresh)
 {
+	size_t wanted = part == TM_PART_SPAN ? tm_bits_max(pages, fresh) : pages;
 	bool came = false;
 
 	for (int i = 0; i < TM_PART_COUNT && !came; i++) {
@@ -471,7 +484,7 @@ bool tm_purge_use_others(enum tm_part part, size_t pages)
 		if (i == (int)part || i == TM_PART_GROW)
 			continue;
 		ps = tm_extent_lock((enum tm_part)i);
-		if (ps->whole.count < idle_units(pages)) {
+		if (ps->whole.count < idle_units(part, wanted)) {
 			tm_extent_unlock(ps);
 			continue;
 		}
@@ -479,9 +492,12 @@ bool tm_purge_use_others(enum tm_part part, size_t pages)
 			came = true;
 			continue;
 		}
-		(void)purge_whole(ps, idle_units(pages));
+		(void)purge_whole(ps, idle_units(part, wanted));
 		tm_extent_unlock(ps);
 	}
+	if (!came && grown_lie_idle(fresh))
+		(void)tm_grow_give(fresh / TM_UNIT_PAGES *
+				   (tm_grow_retained() < TM_PURGE_KICK_BYTES ? GROWN_FACTOR : 1));
 	return came;
 }
 

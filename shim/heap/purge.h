@@ -59,11 +59,12 @@ size_t tm_purge_tier(enum tm_tier tier);
 /*
  * A part is about to get new memory while others have some idle that is resident. Blocks take over
  * what spans don't use. The other way round small objects would soon be strewn among the blocks: what
- * blocks don't use goes back instead, as much as comes new. tm_purge_others_idle takes no lock, the
- * other wants none of a part held; true: memory may have come.
+ * blocks don't use goes back instead, as much as comes new, and so do freed ranges of grown blocks. `fresh` pages are about to be new, `pages`
+ * wanted together. tm_purge_others_idle takes no lock, the other wants none of a part held; true: memory
+ * may have come.
  */
-bool tm_purge_others_idle(enum tm_part part, size_t pages);
-bool tm_purge_use_others(enum tm_part part, size_t pages);
+bool tm_purge_others_idle(enum tm_part part, size_t fresh);
+bool tm_purge_use_others(enum tm_part part, size_t pages, size_t fresh);
 
 /*
  * Memory can't be had for a part: give all back, and make the free units of other parts its own. True

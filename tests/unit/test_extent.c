@@ -310,6 +310,61 @@ Test(extent, idle_blocks_go_back_before_spans_get_new_memory)
 	heap_check();
 }
 
+static char *grown_block(size_t bytes)
+{
+	char *p = tm_large_alloc(MIB, 0, TM_FILL_ANY);
+
+	p = tm_large_resize(p, tm_zone_granule(p), bytes);
+	cr_assert_eq(tm_zone_granule(p)->large.part, TM_PART_GROW);
+	return p;
+}
+
+Test(extent, freed_grown_blocks_go_back_before_spans_get_new_memory)
+{
+	char *p;
+
+	heap_fresh();
+	p = grown_block(10 * MIB);
+	cr_assert_eq(tm_large_free(p, tm_zone_granule(p)), 0);
+	cr_assert_eq(tm_grow_retained(), 10 * MIB);
+	for (int i = 0; i < 12 * 32; i++)
+		cr_assert(tm_extent_take(TM_PART_SPAN, 16, 16));
+	cr_assert_eq(tm_grow_retained(), 0);
+	cr_assert_null(tm_grow_check());
+	heap_check();
+}
+
+Test(extent, freed_grown_blocks_stay_while_nothing_new_is_taken)
+{
+	char *p, *b = NULL;
+
+	heap_fresh();
+	p = grown_block(10 * MIB);
+	cr_assert_eq(tm_large_free(p, tm_zone_granule(p)), 0);
+	for (int i = 0; i < 12 * 32; i++) {
+		b = tm_extent_take(TM_PART_SPAN, 16, 16);
+		tm_extent_give(TM_PART_SPAN, b, 16);
+	}
+	cr_assert_eq(tm_grow_retained(), 10 * MIB);
+	heap_check();
+}
+
+/* Others had nothing to give for long: what they must give later is not owed from then. */
+Test(extent, what_was_taken_new_long_ago_asks_nobody_for_memory)
+{
+	char *a;
+
+	heap_fresh();
+	for (int i = 0; i < 64 * 32; i++)
+		cr_assert(tm_extent_take(TM_PART_SPAN, 16, 16));
+	a = tm_extent_take(TM_PART_LARGE, PAGES(20 * MIB), 1);
+	tm_extent_give(TM_PART_LARGE, a, PAGES(20 * MIB));
+	for (int i = 0; i < 12 * 32; i++)
+		cr_assert(tm_extent_take(TM_PART_SPAN, 16, 16));
+	cr_assert_leq(stats_of(TM_PART_LARGE).retained_bytes, 10 * MIB);
+	heap_check();
+}
+
 Test(extent, moves_units_to_a_part_that_is_short)
 {
 	char *a, *b;
