@@ -9,7 +9,8 @@
  * on a device of 1.15 x the peak, where nothing may fail. What slabs make of mix depends on when the few
  * largest blocks meet, so kv and mix are replayed on slabs with other seeds as well: each has the hits and
  * calls, nine of ten have the fragmentation. Times of hits that the driver had no part in are printed, not
- * judged; what reading the clock costs is taken off them.
+ * judged; what reading the clock costs is taken off them. TM_TIMES=FILE: of a replay with room also what the
+ * clock took and, for each allocation, 1 more than its time, 0 where it was no such hit (tests/bench/cuda.py).
  */
 /* libs: libcuda.so.1 */
 /* preload: none */
@@ -82,22 +83,10 @@ static uint64_t now_ns(void)
 
 struct outcome {
 	size_t peak, hits, hit_count, failures;
-	uint64_t calls, device_ns;
+	uint64_t calls, device_ns, clock_ns;
+	uint32_t step_ns[STEPS]; /* 0: no hit, else 1 more than it took */
 	uint32_t hit_ns[STEPS];
 };
-
-/* What of the driver an allocation or a free may need: everything but looking and waiting. */
-static uint64_t memory_calls(void)
-{
-	static const char *const names[] = {"cuMemAlloc_v2", "cuMemFree_v2", "cuMemAddressReserve",
-					    "cuMemCreate",   "cuMemMap",     "cuMemSetAccess",
-					    "cuMemUnmap",    "cuMemRelease", "cuMemAddressFree"};
-	uint64_t sum = 0;
-	size_t i;
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		sum += tmfake_calls(names[i]);
-	return sum;
-}
 
 /* What lies between two readings of the clock. */
 static uint64_t clock_ns(void)
@@ -119,6 +108,7 @@ static void replay(struct outcome *o)
 	uint64_t start, before, took, growth, calls, clock = clock_ns();
 	int i;
 	memset(o, 0, sizeof(*o));
+	o->clock_ns = clock;
 	for (i = 0; i < STEPS; i++) {
 		const struct step *s = &steps[i];
 		if (at[s->slot] != 0) {
@@ -129,7 +119,7 @@ static void replay(struct outcome *o)
 			at[s->slot] = 0;
 		}
 		growth = tmfake_calls("cuMemAlloc_v2") + tmfake_calls("cuMemCreate");
-		calls = memory_calls();
+		calls = tmfake_memory_calls();
 		start = tmfake_now();
 		before = now_ns();
 		CUresult rc = cuMemAlloc_v2(&at[s->slot], s->bytes);
@@ -144,9 +134,10 @@ static void replay(struct outcome *o)
 		if (growth == tmfake_calls("cuMemAlloc_v2") + tmfake_calls("cuMemCreate")) {
 			o->hits++;
 			/* What chunks are mapped for anew takes no new memory, but the driver's time. */
-			if (calls == memory_calls())
-				o->hit_ns[o->hit_count++] =
-					took > UINT32_MAX ? UINT32_MAX : (uint32_t)took;
+			if (calls == tmfake_memory_calls()) {
+				o->hit_ns[o->hit_count++] = (uint32_t)took;
+				o->step_ns[i] = (uint32_t)took + 1;
+			}
 		}
 		live[s->slot] = s->bytes;
 		sum += s->bytes;
@@ -154,8 +145,19 @@ static void replay(struct outcome *o)
 		ok(tmfake_fill(NULL, at[s->slot], 1, 16, 20000));
 		tmfake_advance(200000);
 	}
-	o->calls = memory_calls();
+	o->calls = tmfake_memory_calls();
 	qsort(o->hit_ns, o->hit_count, sizeof(uint32_t), by_value);
+}
+
+static void write_times(const struct outcome *o, const char *path)
+{
+	FILE *f = fopen(path, "we");
+	int i;
+	claim(f != NULL && fprintf(f, "%u\n", (unsigned)o->clock_ns) > 0);
+	for (i = 0; f != NULL && i < STEPS; i++)
+		fprintf(f, "%u\n", o->step_ns[i]);
+	if (f != NULL)
+		fclose(f);
 }
 
 static void body(const char *mode)
@@ -177,6 +179,8 @@ static void body(const char *mode)
 	       o.hit_count ? o.hit_ns[o.hit_count * 99 / 100] : 0, (double)o.device_ns / 1e6);
 	claim(o.failures == 0, "%s %s: %zu failures", trace, mode, o.failures);
 	claim(tmfake_misuse() == 0);
+	if (!tight && getenv("TM_TIMES") != NULL)
+		write_times(&o, getenv("TM_TIMES"));
 	/* By event memory waits for the device before it is used again: the figures are for strict. */
 	if (tight || modes_is(mode, "bare") || modes_is(mode, "auto") ||
 	    strstr(mode, "-event") != NULL)

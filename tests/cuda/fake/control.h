@@ -38,6 +38,8 @@ void tmfake_advance(uint64_t ns);
 
 /* How often an export was called; NULL: all of them. reset: from 0 again, peaks too. */
 uint64_t tmfake_calls(const char *name);
+/* Of those that make, map or release memory: what an allocation or a free may need but looking and waiting. */
+uint64_t tmfake_memory_calls(void);
 void tmfake_reset_counts(void);
 
 /* The nth call from now of this export fails with code. 0, or -1: no such export. */

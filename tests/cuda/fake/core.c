@@ -297,6 +297,21 @@ FAKE_EXPORT uint64_t tmfake_calls(const char *name)
 	return sum;
 }
 
+FAKE_EXPORT uint64_t tmfake_memory_calls(void)
+{
+	static const enum fake_id ids[] = {
+		FAKE_ID_cuMemAlloc_v2, FAKE_ID_cuMemFree_v2, FAKE_ID_cuMemAddressReserve,
+		FAKE_ID_cuMemCreate,   FAKE_ID_cuMemMap,     FAKE_ID_cuMemSetAccess,
+		FAKE_ID_cuMemUnmap,    FAKE_ID_cuMemRelease, FAKE_ID_cuMemAddressFree};
+	uint64_t sum = 0;
+	size_t i;
+	fake_lock();
+	for (i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+		sum += fake.calls[ids[i]];
+	fake_unlock();
+	return sum;
+}
+
 FAKE_EXPORT int tmfake_fail(const char *name, unsigned nth, int code)
 {
 	int id;
