@@ -6,6 +6,7 @@
 #include "shim/os/clock.h"
 
 #define FREES_AN_EVENT 64u
+#define FREES_A_QUERY 16u /* or a request has to ask, and finds all of them at once */
 #define MS_AN_EVENT 1u
 
 struct tm_context tm_contexts[TM_CONTEXTS]; /* [lock] */
@@ -112,13 +113,13 @@ void tm_context_heard(struct tm_context *c, tm_cu_result rc)
 		c->broken = rc;
 }
 
-bool tm_context_record(struct tm_context *c)
+bool tm_context_record(struct tm_context *c, tm_cu_context current)
 {
 	tm_cu_result rc;
 	uint32_t at;
 	if (!has_context_events() || c->handle == NULL)
 		return false;
-	if (c->frees == 0 || tm_capture_any() || tm_context_current() != c->handle)
+	if (c->frees == 0 || tm_capture_any() || current != c->handle)
 		return true;
 	if (c->count == TM_CONTEXT_EVENTS)
 		tm_context_settle(c);
@@ -157,12 +158,17 @@ void tm_context_settle(struct tm_context *c)
 	}
 }
 
-uint32_t tm_context_stamp(struct tm_context *c, uint32_t now_ms, bool by_event)
+uint32_t tm_context_stamp(struct tm_context *c, tm_cu_context current, uint32_t now_ms,
+			  bool by_event)
 {
 	uint32_t epoch = c->open;
 	c->frees++;
-	if (by_event && (c->frees >= FREES_AN_EVENT || now_ms - c->recorded_ms >= MS_AN_EVENT))
-		tm_context_record(c);
+	if (!by_event)
+		return epoch;
+	if (c->frees >= FREES_AN_EVENT || now_ms - c->recorded_ms >= MS_AN_EVENT)
+		tm_context_record(c, current);
+	else if (c->count != 0 && c->frees % FREES_A_QUERY == 0)
+		tm_context_settle(c);
 	return epoch;
 }
 
@@ -259,11 +265,12 @@ tm_cu_result tm_context_synchronise(uint16_t index)
 bool tm_context_wait_oldest(uint16_t index)
 {
 	struct tm_context *c = &tm_contexts[index];
+	tm_cu_context current = tm_context_current();
 	tm_cu_event event;
 	uint32_t done;
 	bool more;
 	tm_hooks_lock();
-	tm_context_record(c);
+	tm_context_record(c, current);
 	done = c->done;
 	event = c->count == 0 ? NULL : c->ring[c->first].event;
 	tm_hooks_unlock();

@@ -78,14 +78,21 @@ void tm_context_forget(uint16_t index);
 /* [lock] Each record of a device, in turn from after; 0: no more. */
 uint16_t tm_context_next_of(tm_cu_device device, uint16_t after);
 
-/* [lock] The stamp of a block that is freed now. Events are used where `by_event`. */
-uint32_t tm_context_stamp(struct tm_context *c, uint32_t now_ms, bool by_event);
+/*
+ * [lock] The stamp of a block that is freed now. Events are used where `by_event`; current: the thread's
+ * context, as it was asked just now.
+ */
+uint32_t tm_context_stamp(struct tm_context *c, tm_cu_context current, uint32_t now_ms,
+			  bool by_event);
 
 /* [lock] Finds out what is over. */
 void tm_context_settle(struct tm_context *c);
 
-/* [lock] Closes the open epoch by an event where something was freed in it. False: there are no such events. */
-bool tm_context_record(struct tm_context *c);
+/*
+ * [lock] Closes the open epoch by an event where something was freed in it and the context is the current one.
+ * False: there are no such events.
+ */
+bool tm_context_record(struct tm_context *c, tm_cu_context current);
 
 /*
  * [lock] Around a wait for the context: what was freed until now belongs to the epoch that close gives,

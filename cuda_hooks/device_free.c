@@ -109,7 +109,7 @@ static uint32_t going_stamp(const struct going *g, tm_cu_result waited)
 {
 	struct tm_context *c = tm_context_at(g->block.context);
 	if (!g->waits || waited != TM_CU_SUCCESS)
-		return tm_context_stamp(c, g->now_ms, tm_device_by_event());
+		return tm_context_stamp(c, g->current, g->now_ms, tm_device_by_event());
 	tm_context_over(c, g->epoch);
 	return c->done;
 }
@@ -196,9 +196,10 @@ static tm_cu_result give_piece(const struct going *g)
 	if (c->life == g->life && c->pools != NULL) {
 		tm_context_heard(c, rc);
 		epoch = going_stamp(g, rc);
-		if (tm_device_chunk(b) != NULL)
+		if (tm_device_chunk(b) != NULL) {
 			tm_pool_slab_give(&c->pools->slab, tm_device_chunk(b), epoch);
-		else if ((b->flags & TM_TRACK_EXPORTED) == 0)
+			tm_pool_slab_settle_some(&c->pools->slab, c->done);
+		} else if ((b->flags & TM_TRACK_EXPORTED) == 0)
 			tm_pool_vmm_give(&c->pools->vmm, tm_device_range(b), epoch);
 		if (c->broken != 0)
 			rc = c->broken;

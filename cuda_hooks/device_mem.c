@@ -29,15 +29,21 @@ struct request {
 /* [lock] The block that the program gets. */
 static void note(const struct request *q, tm_cu_ptr at, uint64_t owner)
 {
-	struct tm_track_block b = {.bytes = q->bytes,
-				   .owner = owner,
-				   .born_ms = q->now_ms,
-				   .refs = 1,
-				   .context = q->context,
-				   .site_class = q->class,
-				   .kind = TM_LEDGER_GPU_DEVICE};
-	b.row = tm_note_row(q->context, TM_LEDGER_GPU_DEVICE, q->verdict.tier);
-	tm_track_add(TM_TRACK_ADDRESS, at, &b);
+	uint32_t row = tm_note_row(q->context, TM_LEDGER_GPU_DEVICE, q->verdict.tier);
+	struct tm_track_block *b = tm_track_place(TM_TRACK_ADDRESS, at);
+	if (TM_UNLIKELY(b == NULL))
+		return;
+	/* Field by field where it lies: a copy would wait for each of them to be stored. */
+	b->bytes = q->bytes;
+	b->owner = owner;
+	b->row = row;
+	b->born_ms = q->now_ms;
+	b->refs = 1;
+	b->context = q->context;
+	b->kind = TM_LEDGER_GPU_DEVICE;
+	b->flags = 0;
+	b->site_class = q->class;
+	tm_track_count(b);
 }
 
 TM_INLINE bool take_whole(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
@@ -58,10 +64,13 @@ TM_INLINE bool take_chunk(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
 {
 	uint32_t done = tm_context_at(q->context)->done;
 	struct tm_chunk *c = tm_pool_slab_again(&p->slab, q->bytes, done);
-	if (c == NULL) {
-		tm_pool_slab_settle(&p->slab, done);
+	bool more = true;
+	while (c == NULL && more) {
+		more = tm_pool_slab_settle_some(&p->slab, done);
 		c = tm_pool_slab_take(&p->slab, q->bytes);
 	}
+	if (c == NULL && tm_pool_slab_settle(&p->slab, done))
+		c = tm_pool_slab_take(&p->slab, q->bytes);
 	if (c == NULL && q->squeeze)
 		c = tm_pool_slab_squeeze(&p->slab, q->bytes);
 	if (c == NULL) {
@@ -78,16 +87,17 @@ static TM_NOINLINE bool take_range(struct request *q, struct tm_pools *p, tm_cu_
 	struct tm_context *c = tm_context_at(q->context);
 	struct tm_range *r;
 	uint64_t created = p->vmm.created;
+	r = tm_pool_vmm_again(&p->vmm, q->bytes, c->done);
 	/* New chunks would always do: those that wait come first. */
-	if (p->vmm.idle_chunks != 0 && tm_device_by_event()) {
-		tm_context_record(c);
+	if (r == NULL && p->vmm.idle_chunks != 0 && tm_device_by_event()) {
+		tm_context_record(c, q->handle);
 		tm_context_settle(c);
 		if (tm_pools_runs_ahead(q->context)) {
 			q->waiting = true;
 			return false;
 		}
 	}
-	if (tm_pool_vmm_take(&p->vmm, q->bytes, c->done, &r) != 0) {
+	if (r == NULL && tm_pool_vmm_take(&p->vmm, q->bytes, c->done, &r) != 0) {
 		q->waiting |= p->vmm.idle_chunks != 0;
 		return false;
 	}
@@ -125,7 +135,7 @@ static TM_NOINLINE bool look_again(struct request *q, struct tm_pools *p, tm_cu_
 	uint32_t done = c->done;
 	if (!tm_device_by_event())
 		return false;
-	tm_context_record(c);
+	tm_context_record(c, q->handle);
 	tm_context_settle(c);
 	return c->done != done && take(q, p, ret);
 }

@@ -63,7 +63,7 @@ static bool take(uint16_t context, void **ptr, size_t bytes, uint32_t kind)
 		return false;
 	w = tm_pool_cache_take(&p->host, least, least / 8, kind, c->done, &waiting);
 	if (w == NULL && waiting && tm_root.options.cuda_free_sync == TM_CUDA_FREE_EVENT) {
-		tm_context_record(c);
+		tm_context_record(c, tm_context_current());
 		tm_context_settle(c);
 		w = tm_pool_cache_take(&p->host, least, least / 8, kind, c->done, NULL);
 	}
@@ -167,6 +167,11 @@ static tm_cu_result pass_on(void *ptr, const struct tm_track_block *was)
 	return rc;
 }
 
+static uint32_t stamp(struct tm_context *c)
+{
+	return tm_context_stamp(c, tm_context_current(), (uint32_t)tm_clock_ms(), true);
+}
+
 static tm_cu_result keep(void *ptr, const struct tm_track_block *b, uint32_t life)
 {
 	struct tm_context *c = tm_context_at(b->context);
@@ -188,7 +193,7 @@ static tm_cu_result keep(void *ptr, const struct tm_track_block *b, uint32_t lif
 	if (w != NULL) {
 		*w = (struct tm_pool_whole){
 			.at = (uintptr_t)ptr, .bytes = b->owner >> 8, .kind = kind_of(b->owner)};
-		w->epoch = by_event ? tm_context_stamp(c, (uint32_t)tm_clock_ms(), true) : c->done;
+		w->epoch = by_event ? stamp(c) : c->done;
 		tm_pool_cache_give(&c->pools->host, w);
 	}
 	tm_hooks_unlock();

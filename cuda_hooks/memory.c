@@ -25,6 +25,15 @@ static struct tm_cuda_piece **list_of(unsigned n)
 	return n == LEAST_LOG2 ? &tm_cuda_memory_records : &free_list[n];
 }
 
+/* A fault takes longer than all the rest of a call: pages come many at a time, where the kernel can do that. */
+static void *map(size_t bytes)
+{
+	void *p = tm_mem_map(bytes);
+	if (p != NULL)
+		(void)tm_mem_populate_write(p, bytes);
+	return p;
+}
+
 static unsigned log2_of(size_t bytes)
 {
 	unsigned n = tm_bits_log2_up(bytes);
@@ -37,7 +46,7 @@ void *tm_cuda_memory_take(size_t bytes)
 	size_t room = (size_t)1 << n;
 	void *p;
 	if (n > MOST_LOG2)
-		return tm_mem_map(mapping_bytes(bytes));
+		return map(mapping_bytes(bytes));
 	if (*list_of(n) != NULL) {
 		struct tm_cuda_piece *piece = *list_of(n);
 		*list_of(n) = piece->next;
@@ -46,7 +55,7 @@ void *tm_cuda_memory_take(size_t bytes)
 	}
 	if (chunk_left < room) {
 		/* What is left of the old chunk is lost: at most one piece. */
-		p = tm_mem_map(CHUNK_BYTES);
+		p = map(CHUNK_BYTES);
 		if (p == NULL)
 			return NULL;
 		chunk_at = p;

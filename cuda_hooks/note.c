@@ -81,7 +81,7 @@ uint32_t tm_note_row(uint16_t context, enum tm_ledger_gpu_kind kind, enum tm_tie
 	struct guess *g;
 	if (TM_UNLIKELY(tm_caller_runtimes != 0) && t->tagged == 0)
 		site = tm_caller_find(site, t->frame);
-	g = &guesses[(site ^ site >> 6 ^ kind) % GUESSES];
+	g = &guesses[(site ^ site >> 6 ^ kind ^ (unsigned)tier << 3) % GUESSES];
 	if (TM_UNLIKELY(tm_ledger_header() != ledger_seen))
 		move_rows();
 	return TM_LIKELY(g->site == site && g->place == place) ? g->row

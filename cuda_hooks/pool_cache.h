@@ -23,9 +23,9 @@ struct tm_pool_whole {
 
 struct tm_pool_cache {
 	struct tm_list lru; /* oldest first */
-	struct tm_pool_whole *bin[TM_POOL_CACHE_BINS];
 	uint64_t idle_bytes;
 	uint64_t idle_blocks;
+	struct tm_pool_whole *bin[TM_POOL_CACHE_BINS];
 };
 
 /*

@@ -6,6 +6,8 @@
 
 /* A bin for each 32nd of a power of two: few sizes share one, so that a look for the best fit is short. */
 #define FINE_BITS 5u
+/* At once: more than the one that a free adds, so that a backlog shrinks. */
+#define SOME 4u
 
 _Static_assert(TM_POOL_SLAB_BINS == 64u << FINE_BITS, "a bin for every size");
 _Static_assert(sizeof(struct tm_chunk) <= TM_CUDA_RECORD_BYTES, "a record");
@@ -91,6 +93,7 @@ static struct tm_chunk *take_from(struct tm_pool_slab *pool, enum tm_slab_kind k
 {
 	struct tm_chunk *c;
 	bytes = tm_bits_align_up(bytes, TM_POOL_SLAB_GRAIN);
+	pool->asked = bytes;
 	c = bytes == 0 ? NULL : best_fit(pool, kind, bytes);
 	if (c == NULL)
 		return NULL;
@@ -176,18 +179,35 @@ static void release(struct tm_pool_slab *pool, struct tm_chunk *c)
 	bin_add(pool, c);
 }
 
-void tm_pool_slab_settle(struct tm_pool_slab *pool, uint32_t done)
+/* The oldest of those that wait; NULL: none is over. Stamps grow; one that is out of turn is late, no more. */
+static struct tm_chunk *oldest_over(const struct tm_pool_slab *pool, uint32_t done)
 {
-	struct tm_list_node *n = pool->waiting.first;
-	while (n != NULL) {
-		struct tm_chunk *c = TM_CONTAINER_OF(n, struct tm_chunk, node);
-		n = n->next;
-		/* Stamps grow; one that was waited for behind one that was not is late, no more. */
-		if ((int32_t)(c->epoch - done) > 0)
+	struct tm_chunk *c = TM_CONTAINER_OF(pool->waiting.first, struct tm_chunk, node);
+	return pool->waiting.first != NULL && (int32_t)(c->epoch - done) <= 0 ? c : NULL;
+}
+
+bool tm_pool_slab_settle(struct tm_pool_slab *pool, uint32_t done)
+{
+	struct tm_chunk *c;
+	bool any = false;
+	for (; (c = oldest_over(pool, done)) != NULL; any = true) {
+		tm_list_remove(&pool->waiting, &c->node);
+		release(pool, c);
+	}
+	return any;
+}
+
+bool tm_pool_slab_settle_some(struct tm_pool_slab *pool, uint32_t done)
+{
+	struct tm_chunk *c;
+	unsigned i;
+	for (i = 0; i < SOME && (c = oldest_over(pool, done)) != NULL; i++) {
+		if (c->node.next == NULL && c->bytes == pool->asked)
 			break;
 		tm_list_remove(&pool->waiting, &c->node);
 		release(pool, c);
 	}
+	return i != 0;
 }
 
 bool tm_pool_slab_add(struct tm_pool_slab *pool, uint64_t at, uint64_t bytes,

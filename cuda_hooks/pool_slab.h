@@ -58,15 +58,17 @@ struct tm_slab {
 };
 
 struct tm_pool_slab {
-	struct tm_list slabs;
-	struct tm_list bin[TM_SLAB_KINDS * TM_POOL_SLAB_BINS];
-	uint64_t has[TM_SLAB_KINDS * TM_POOL_SLAB_BINS / 64];
 	struct tm_list waiting; /* in the order of their epochs */
-	uint64_t slab_bytes;    /* all slabs */
-	uint64_t live_bytes;    /* of these handed out */
+	uint64_t live_bytes;    /* handed out */
 	uint64_t wait_bytes;
-	uint64_t empty_bytes;  /* of slabs nobody uses */
-	uint64_t taken, added; /* counters: blocks, slabs */
+	uint64_t empty_bytes; /* of slabs nobody uses */
+	uint64_t taken;       /* counter: blocks */
+	uint64_t asked;       /* bytes, by the last request */
+	struct tm_list slabs;
+	uint64_t slab_bytes; /* all slabs */
+	uint64_t added;      /* counter: slabs */
+	uint64_t has[TM_SLAB_KINDS * TM_POOL_SLAB_BINS / 64];
+	struct tm_list bin[TM_SLAB_KINDS * TM_POOL_SLAB_BINS];
 };
 
 /* NULL: no room where such blocks lie. */
@@ -77,8 +79,14 @@ struct tm_chunk *tm_pool_slab_again(struct tm_pool_slab *pool, uint64_t bytes, u
 struct tm_chunk *tm_pool_slab_squeeze(struct tm_pool_slab *pool, uint64_t bytes);
 void tm_pool_slab_give(struct tm_pool_slab *pool, struct tm_chunk *chunk, uint32_t epoch);
 
-/* Whatever was freed in epochs up to `done` becomes room. */
-void tm_pool_slab_settle(struct tm_pool_slab *pool, uint32_t done);
+/* Whatever was freed in epochs up to `done` becomes room. True: something did. */
+bool tm_pool_slab_settle(struct tm_pool_slab *pool, uint32_t done);
+
+/*
+ * The same of the oldest few: frees and requests do it, so that none finds a whole epoch of them to be joined. The
+ * one that was freed last stays as it is where the last request had its size: the next one may, too.
+ */
+bool tm_pool_slab_settle_some(struct tm_pool_slab *pool, uint32_t done);
 
 /* For blocks of that kind. False: no memory for records. */
 bool tm_pool_slab_add(struct tm_pool_slab *pool, uint64_t at, uint64_t bytes,

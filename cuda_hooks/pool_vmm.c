@@ -219,31 +219,51 @@ static int stitch(struct tm_pool_vmm *pool, uint32_t chunks, uint32_t done, stru
 	return 0;
 }
 
+static void lend(struct tm_pool_vmm *pool, struct tm_range *r)
+{
+	r->live = true;
+	tm_list_push_back(&pool->live, &r->node);
+	pool->live_chunks += r->chunks;
+}
+
+/* A power of two, so that nothing is divided. */
+static uint64_t chunks_of(const struct tm_pool_vmm *pool, uint64_t bytes)
+{
+	uint64_t whole = bytes >> tm_bits_log2(pool->chunk_bytes);
+	return whole + ((bytes & (pool->chunk_bytes - 1)) != 0);
+}
+
+struct tm_range *tm_pool_vmm_again(struct tm_pool_vmm *pool, uint64_t bytes, uint32_t done)
+{
+	uint64_t chunks = chunks_of(pool, bytes);
+	struct tm_list_node *n;
+	/* The youngest of that length: its lines may still be in caches. */
+	for (n = bin_of(pool, chunks)->last; n != NULL; n = n->prev) {
+		struct tm_range *r = TM_CONTAINER_OF(n, struct tm_range, same);
+		if (r->chunks != chunks || !is_over(r, done))
+			continue;
+		idle_remove(pool, r);
+		pool->hits++;
+		lend(pool, r);
+		return r;
+	}
+	return NULL;
+}
+
 int tm_pool_vmm_take(struct tm_pool_vmm *pool, uint64_t bytes, uint32_t done,
 		     struct tm_range **ret_range)
 {
-	uint64_t chunks = bytes / pool->chunk_bytes + (bytes % pool->chunk_bytes != 0);
-	struct tm_range *r = NULL, *same;
-	struct tm_list_node *n;
-	if (chunks == 0 || chunks > UINT32_MAX / 16)
-		return NO_MEMORY;
-	/* The youngest of that length: its lines may still be in caches. */
-	for (n = bin_of(pool, chunks)->last; n != NULL && r == NULL; n = n->prev) {
-		same = TM_CONTAINER_OF(n, struct tm_range, same);
-		if (same->chunks == chunks && is_over(same, done))
-			r = same;
-	}
-	if (r != NULL) {
-		idle_remove(pool, r);
-		pool->hits++;
-	} else {
-		int rc = stitch(pool, (uint32_t)chunks, done, &r);
+	uint64_t chunks = chunks_of(pool, bytes);
+	struct tm_range *r = tm_pool_vmm_again(pool, bytes, done);
+	int rc;
+	if (r == NULL) {
+		if (chunks == 0 || chunks > UINT32_MAX / 16)
+			return NO_MEMORY;
+		rc = stitch(pool, (uint32_t)chunks, done, &r);
 		if (rc != 0)
 			return rc;
+		lend(pool, r);
 	}
-	r->live = true;
-	tm_list_push_back(&pool->live, &r->node);
-	pool->live_chunks += chunks;
 	*ret_range = r;
 	return 0;
 }

@@ -38,7 +38,7 @@ struct tm_range {
 };
 
 #define TM_POOL_VMM_LARGE 4u /* small chunks in a large one */
-#define TM_POOL_VMM_BINS 64u
+#define TM_POOL_VMM_BINS 256u
 
 /* Chunks that are mapped nowhere. */
 struct tm_pool_vmm_stock {
@@ -49,16 +49,19 @@ struct tm_pool_vmm_stock {
 struct tm_pool_vmm {
 	const struct tm_pool_vmm_ops *ops;
 	void *context;        /* for ops */
-	uint64_t chunk_bytes; /* small ones */
+	uint64_t chunk_bytes; /* small ones; a power of two */
 	uint32_t large_least; /* blocks of so many small chunks get large ones; 0: none does */
 	struct tm_list idle, live;
-	struct tm_list bin[TM_POOL_VMM_BINS]; /* idle ones by their length, oldest first */
-	struct tm_pool_vmm_stock small, large;
 	uint64_t idle_chunks; /* mapped in idle ranges */
 	uint64_t live_chunks;
 	uint64_t created; /* counters */
 	uint64_t hits, stitched;
+	struct tm_pool_vmm_stock small, large;
+	struct tm_list bin[TM_POOL_VMM_BINS]; /* idle ones by their length, oldest first */
 };
+
+/* A range of that length that is mapped and whose epoch is over; NULL: none is. It is live. */
+struct tm_range *tm_pool_vmm_again(struct tm_pool_vmm *pool, uint64_t bytes, uint32_t done);
 
 /* 0, or what the driver said of the last thing that could not be had. ret_range is live. */
 int tm_pool_vmm_take(struct tm_pool_vmm *pool, uint64_t bytes, uint32_t done,

@@ -14,12 +14,12 @@
 #include "shim/base/ledger_format.h"
 
 struct tm_pools {
+	uint64_t keep_least; /* bytes that may lie idle whatever is live */
+	uint64_t hits, misses;
+	struct tm_pool_vmm vmm;
 	struct tm_pool_cache whole;
 	struct tm_pool_cache host;
 	struct tm_pool_slab slab;
-	struct tm_pool_vmm vmm;
-	uint64_t keep_least; /* bytes that may lie idle whatever is live */
-	uint64_t hits, misses;
 };
 
 enum tm_pools_use { TM_POOLS_NONE, TM_POOLS_WHOLE, TM_POOLS_SLAB, TM_POOLS_VMM };

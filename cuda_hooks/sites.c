@@ -12,19 +12,25 @@
 #define PERSISTENT_MS 10000u
 #define REMEMBERED 64u /* deaths; then both counts are halved, so that habits may change */
 
-/* [lock] of the hooks. Record 0 is nobody's. */
+/* [lock] of the hooks. Record 0 is nobody's. A line each, side by side in the order of their making. */
 struct record {
-	uint64_t key; /* 0: unused */
+	uint64_t key;
 	uint64_t last_bytes;
 	uint32_t site; /* number of the record of all sizes; its own for that one */
 	uint32_t born, died, died_young;
 	uint32_t repeats;  /* births of the size that was born before */
 	uint32_t quiet_ms; /* since when nobody died */
 	bool demoted, vetted;
-};
+	/* Of the counts above, brought up to date with each death. */
+	bool temporary, whole;
+	uint8_t tier;
+} TM_ALIGNED(TM_CACHE_LINE);
 
-static struct record records[1u << BITS];
+static struct record records[(1u << BITS) / 4 * 3];
 static uint32_t used;
+static uint16_t by_key[1u << BITS]; /* numbers; 0: unused */
+
+_Static_assert(sizeof(struct record) == TM_CACHE_LINE, "a line");
 
 static unsigned class_of(uint64_t bytes)
 {
@@ -39,19 +45,16 @@ static uint32_t find(uint64_t site, unsigned class, uint32_t now_ms)
 {
 	uint64_t key = tm_hash_add(site, class) | 1;
 	size_t at = tm_hash_slot(key, BITS);
-	for (;; at = (at + 1) % TM_ARRAY_LEN(records)) {
-		if (at == 0)
-			continue;
-		if (records[at].key == key)
-			return (uint32_t)at;
-		if (records[at].key == 0)
-			break;
-	}
-	if (used >= TM_ARRAY_LEN(records) / 4 * 3)
+	for (; by_key[at] != 0; at = (at + 1) % TM_ARRAY_LEN(by_key))
+		if (records[by_key[at]].key == key)
+			return by_key[at];
+	if (used + 1 == TM_ARRAY_LEN(records))
 		return 0;
 	used++;
-	records[at] = (struct record){.key = key, .site = (uint32_t)at, .quiet_ms = now_ms};
-	return (uint32_t)at;
+	records[used] =
+		(struct record){.key = key, .site = used, .quiet_ms = now_ms, .tier = TM_TIER_ALL};
+	by_key[at] = (uint16_t)used;
+	return used;
 }
 
 static void born(struct record *r, uint64_t bytes)
@@ -62,31 +65,23 @@ static void born(struct record *r, uint64_t bytes)
 	r->last_bytes = bytes;
 }
 
-TM_INLINE bool is_temporary(const struct record *r)
-{
-	return r->died >= CYCLES && r->died_young * 2 > r->died;
-}
-
+/* Nobody has died: only time can make it persistent. */
 TM_INLINE enum tm_tier tier_of(const struct record *r, uint32_t now_ms)
 {
-	if (is_temporary(r))
-		return TM_TIER_TEMPORARY;
-	if (r->died == 0)
-		return now_ms - r->quiet_ms > PERSISTENT_MS ? TM_TIER_PERSISTENT : TM_TIER_ALL;
-	return r->died >= SESSION_CYCLES && r->died_young * 2 <= r->died ? TM_TIER_SESSION
-									 : TM_TIER_ALL;
+	return TM_UNLIKELY(r->died == 0 && now_ms - r->quiet_ms > PERSISTENT_MS)
+		       ? TM_TIER_PERSISTENT
+		       : (enum tm_tier)r->tier;
 }
 
 TM_INLINE struct tm_sites_verdict verdict_of(const struct record *r, uint32_t now_ms)
 {
 	const struct record *all = &records[r->site];
 	struct tm_sites_verdict v = {TM_SITES_PASS, tier_of(r, now_ms), all->vetted, all->demoted};
-	if (all->demoted)
+	if (TM_UNLIKELY(all->demoted))
 		return v;
-	if (is_temporary(r) && r->repeats >= REPEATS && r->repeats * 2 >= r->born)
-		v.use = TM_SITES_WHOLE;
-	else if (is_temporary(all))
-		v.use = TM_SITES_VARIED;
+	/* Nothing that sizes in turn could make branch one way or the other. */
+	v.use = all->temporary ? TM_SITES_VARIED : TM_SITES_PASS;
+	v.use = r->whole ? TM_SITES_WHOLE : v.use;
 	return v;
 }
 
@@ -151,6 +146,14 @@ static void died(struct record *r, uint32_t age_ms, uint32_t now_ms)
 		r->died_young /= 2;
 	}
 	r->quiet_ms = now_ms;
+	r->temporary = r->died >= CYCLES && r->died_young * 2 > r->died;
+	r->whole = r->temporary && r->repeats >= REPEATS && r->repeats * 2 >= r->born;
+	if (r->temporary)
+		r->tier = TM_TIER_TEMPORARY;
+	else
+		r->tier = r->died >= SESSION_CYCLES && r->died_young * 2 <= r->died
+				  ? TM_TIER_SESSION
+				  : TM_TIER_ALL;
 }
 
 void tm_sites_died(uint32_t number, uint32_t born_ms, uint32_t now_ms)
@@ -179,6 +182,7 @@ void tm_sites_demote(uint32_t number)
 void tm_sites_clear(void)
 {
 	__builtin_memset(records, 0, sizeof(records));
+	__builtin_memset(by_key, 0, sizeof(by_key));
 	__builtin_memset(memos, 0, sizeof(memos));
 	used = 0;
 }

@@ -13,8 +13,8 @@ _Static_assert((1u << ROW_BITS) >= 2 * TM_LEDGER_GPU_ROWS, "probes stay short");
 static struct tm_track_block *table; /* [lock] open addressing, linear probes, no tombstones */
 static unsigned bits;                /* [lock] log2 of its length */
 static size_t used;                  /* [lock] */
-static size_t limit;  /* [lock] so many fit: three quarters; 0: table or rows are not there */
-static uint64_t lost; /* [lock] */
+static size_t limit;                 /* [lock] so many fit: half; 0: table or rows are not there */
+static uint64_t lost;                /* [lock] */
 
 static struct tm_ledger_gpu *rows; /* [lock] */
 static uint32_t row_count;         /* [lock] */
@@ -178,11 +178,11 @@ static bool grow(void)
 /* Room for one more record. False: no memory. */
 static TM_COLD bool make_room(void)
 {
-	if (!rows_ready() || ((table == NULL || used >= (size_t)3 << (bits - 2)) && !grow())) {
+	if (!rows_ready() || ((table == NULL || used >= (size_t)1 << (bits - 1)) && !grow())) {
 		lost++;
 		return false;
 	}
-	limit = (size_t)3 << (bits - 2);
+	limit = (size_t)1 << (bits - 1);
 	return true;
 }
 
@@ -206,21 +206,36 @@ static void drop(size_t hole)
 	table[hole].key = 0;
 }
 
-bool tm_track_add(enum tm_track_space space, uint64_t value, struct tm_track_block *block)
+struct tm_track_block *tm_track_place(enum tm_track_space space, uint64_t value)
 {
+	uint64_t key = key_of(space, value);
 	size_t slot;
 	if (TM_UNLIKELY(used >= limit) && !make_room())
-		return false;
-	block->key = key_of(space, value);
-	slot = slot_for(table, bits, block->key);
-	if (table[slot].key != 0) {
+		return NULL;
+	slot = slot_for(table, bits, key);
+	if (TM_UNLIKELY(table[slot].key != 0)) {
 		drop(slot);
-		slot = slot_for(table, bits, block->key);
+		slot = slot_for(table, bits, key);
 	}
-	table[slot] = *block;
+	table[slot].key = key;
 	used++;
+	return &table[slot];
+}
+
+void tm_track_count(const struct tm_track_block *block)
+{
 	if (counts(block))
 		count_in(block->row, block, rows[block->row].device);
+}
+
+bool tm_track_add(enum tm_track_space space, uint64_t value, struct tm_track_block *block)
+{
+	struct tm_track_block *place = tm_track_place(space, value);
+	if (place == NULL)
+		return false;
+	block->key = place->key;
+	*place = *block;
+	tm_track_count(place);
 	return true;
 }
 

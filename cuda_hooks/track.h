@@ -58,6 +58,13 @@ uint32_t tm_track_row_of(const struct tm_track_where *where);
  */
 bool tm_track_add(enum tm_track_space space, uint64_t value, struct tm_track_block *block);
 
+/*
+ * The same in two steps, for who fills in the record where it will lie: every field but the key, nothing else in
+ * between. NULL: no memory, there is nothing to fill in nor to count.
+ */
+struct tm_track_block *tm_track_place(enum tm_track_space space, uint64_t value);
+void tm_track_count(const struct tm_track_block *block);
+
 /* NULL: not known. Valid until the next add or remove. */
 struct tm_track_block *tm_track_find(enum tm_track_space space, uint64_t value);
 

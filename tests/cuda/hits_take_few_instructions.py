@@ -13,9 +13,9 @@ import grind
 
 PAIRS = 3000
 # pool, when memory is free again, instructions of an allocation and of its free
-USUAL = (("cache", "strict", 606, 772), ("slab", "strict", 534, 576), ("vmm", "strict", 648, 595),
-         ("auto", "strict", 649, 780), ("cache", "event", 889, 751), ("slab", "event", 876, 555),
-         ("vmm", "event", 814, 574))
+USUAL = (("cache", "strict", 605, 784), ("slab", "strict", 535, 643), ("vmm", "strict", 623, 640),
+         ("auto", "strict", 639, 791), ("cache", "event", 874, 766), ("slab", "event", 818, 677),
+         ("vmm", "event", 847, 624))
 
 
 def count(pool, sync, function):

@@ -137,6 +137,36 @@ Test(cuda_slab, the_block_freed_last_is_given_again)
 	tm_pool_slab_clear(&p);
 }
 
+Test(cuda_slab, a_few_are_settled_at_a_time)
+{
+	struct tm_pool_slab p = {0};
+	struct tm_chunk *c[12];
+	unsigned i;
+	cr_assert(tm_pool_slab_add(&p, 0x10000000, 12 * MIB, TM_SLAB_MIDDLE));
+	for (i = 0; i < 12; i++)
+		c[i] = tm_pool_slab_take(&p, MIB);
+	for (i = 0; i < 12; i++)
+		tm_pool_slab_give(&p, c[i], i < 6 ? 1 : 2);
+	cr_assert_not(tm_pool_slab_settle_some(&p, 0), "the device may still use them");
+	cr_assert(tm_pool_slab_settle_some(&p, 1));
+	cr_assert(p.wait_bytes < 12 * MIB && p.wait_bytes > 6 * MIB, "%lu", p.wait_bytes / MIB);
+	while (tm_pool_slab_settle_some(&p, 1))
+		cr_assert_eq(tm_pool_slab_check(&p), 0);
+	cr_assert_eq(p.wait_bytes, 6 * MIB);
+	while (tm_pool_slab_settle_some(&p, 2))
+		continue;
+	cr_assert_eq(p.wait_bytes, MIB, "the last one's size may be asked for again");
+	cr_assert_eq(tm_pool_slab_again(&p, MIB, 2), c[11]);
+	tm_pool_slab_give(&p, c[11], 3);
+	c[0] = tm_pool_slab_take(&p, 2 * MIB);
+	cr_assert(tm_pool_slab_settle_some(&p, 3), "another size was");
+	tm_pool_slab_give(&p, c[0], 3);
+	cr_assert(tm_pool_slab_settle(&p, 3));
+	cr_assert_eq(p.empty_bytes, 12 * MIB);
+	cr_assert_eq(tm_pool_slab_check(&p), 0);
+	tm_pool_slab_clear(&p);
+}
+
 Test(cuda_slab, random_use_keeps_order)
 {
 	static struct tm_pool_slab p;
@@ -156,6 +186,8 @@ Test(cuda_slab, random_use_keeps_order)
 		}
 		if (i % 64 == 0)
 			tm_pool_slab_settle(&p, epoch++ - 1);
+		if (i % 5 == 0)
+			tm_pool_slab_settle_some(&p, epoch);
 		if (i % 1000 == 0)
 			cr_assert_eq(tm_pool_slab_check(&p), 0);
 	}
@@ -252,6 +284,8 @@ Test(cuda_vmm, chunks_move_between_lengths)
 	cr_assert_eq(device.handles, 8);
 	tm_pool_vmm_give(&p, a, 1);
 	tm_pool_vmm_give(&p, b, 1);
+	cr_assert_null(tm_pool_vmm_again(&p, 10 * MIB, 0), "it may still be in use");
+	cr_assert_null(tm_pool_vmm_again(&p, 12 * MIB, 1), "none is as long");
 	cr_assert_eq(tm_pool_vmm_take(&p, 16 * MIB, 0, &a), 2, "both may still be in use");
 	cr_assert_eq(tm_pool_vmm_take(&p, 16 * MIB, 1, &a), 0);
 	cr_assert_eq(p.created, 8);
