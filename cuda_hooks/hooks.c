@@ -47,6 +47,12 @@ void tm_hooks_initialised(void)
 	atomic_compare_exchange_strong(&initialised, &none, tm_fork_generation() + 1);
 }
 
+TM_AT_START_CODE bool tm_hooks_were_used(void)
+{
+	return atomic_load_explicit(&initialised, memory_order_relaxed) != 0 ||
+	       atomic_load_explicit(&serves, memory_order_relaxed) != 0;
+}
+
 void tm_hooks_fork_child(void)
 {
 	if (atomic_load_explicit(&initialised, memory_order_relaxed) != 0)

@@ -48,6 +48,8 @@ TM_INLINE bool tm_hooks_pools(void)
 
 /* cuInit succeeded in this process: a forked child of it gets no service. */
 void tm_hooks_initialised(void);
+/* Whether a hook ever served a call in this process or in one that it was forked from. */
+bool tm_hooks_were_used(void);
 void tm_hooks_fork_child(void);
 
 /* An object may be gone: what was found out about runtimes is void. */

@@ -118,8 +118,11 @@ static void unloaded(void)
 	tm_driver_unloaded();
 }
 
-static void fork_child(void)
+static TM_AT_START_CODE void fork_child(void)
 {
+	/* most processes have no driver: their tables are as the loader made them */
+	if (!tm_hooks_were_used())
+		return;
 	tm_hooks_fork_child();
 	tm_track_fork_child();
 	tm_note_fork_child();

@@ -21,9 +21,9 @@
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
 /* [FORK: one fork at a time] False where the forking thread was interrupted inside an allocation. */
-static bool locked;
+static bool locked TM_AT_START_DATA;
 
-static void prepare(void)
+static TM_AT_START_CODE void prepare(void)
 {
 	/*
 	 * A signal handler that forks in the middle of an allocation of its own thread must not wait
@@ -39,7 +39,7 @@ static void prepare(void)
 	locked = true;
 }
 
-static void in_parent(void)
+static TM_AT_START_CODE void in_parent(void)
 {
 	if (!locked)
 		return;
@@ -48,7 +48,7 @@ static void in_parent(void)
 	tm_lock_fork_release_all();
 }
 
-static void begin_anew(struct tm_heap *h, void *counted)
+static TM_AT_START_CODE void begin_anew(struct tm_heap *h, void *counted)
 {
 	if (*(const bool *)counted) {
 		tm_account_heap_clear(h);
@@ -58,7 +58,7 @@ static void begin_anew(struct tm_heap *h, void *counted)
 			    *(const bool *)counted ? TM_ARENA_ENTRIES_LOST : TM_ARENA_ENTRIES_KEPT);
 }
 
-static void in_child(void)
+static TM_AT_START_CODE void in_child(void)
 {
 	uintptr_t word = tm_heap_word;
 	struct tm_heap *mine = NULL;

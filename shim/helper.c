@@ -222,7 +222,7 @@ void tm_helper_forbid(void)
 	tm_limit_read_nothing();
 }
 
-void tm_helper_fork_child(void)
+TM_AT_START_CODE void tm_helper_fork_child(void)
 {
 	(void)tm_lock_acquire(&helper.lock);
 	helper.generation = tm_fork_generation();

@@ -305,7 +305,7 @@ static void watch(const struct tm_heap *h, const struct tm_row *row, size_t byte
 	begin((struct tm_heap *)(uintptr_t)h);
 }
 
-static void start_watching(void)
+static TM_AT_START_CODE void start_watching(void)
 {
 	ledger.file.pid = (uint32_t)tm_sys_getpid();
 	ledger.state = STATE_WATCHING;
@@ -331,7 +331,7 @@ TM_AT_START_CODE void tm_ledger_init(void)
 		start_watching();
 }
 
-bool tm_ledger_is_on(void)
+TM_AT_START_CODE bool tm_ledger_is_on(void)
 {
 	return tm_ledger_header() != NULL;
 }
@@ -348,13 +348,13 @@ const char *tm_ledger_path(void)
 
 /* --- fork and end ----------------------------------------------------------------------------- */
 
-void tm_ledger_fork_prepare(void)
+TM_AT_START_CODE void tm_ledger_fork_prepare(void)
 {
 	if (tm_ledger_is_on())
 		tm_heap_wipe_on_fork(TM_HEAP_KEEP);
 }
 
-void tm_ledger_fork_parent(void)
+TM_AT_START_CODE void tm_ledger_fork_parent(void)
 {
 	if (tm_ledger_is_on())
 		tm_heap_wipe_on_fork(TM_HEAP_WIPE);
@@ -379,7 +379,7 @@ static void leave_parents_file(void)
 	ledger.forked = true;
 }
 
-void tm_ledger_fork_child(enum tm_ledger_child child)
+TM_AT_START_CODE void tm_ledger_fork_child(enum tm_ledger_child child)
 {
 	bool had = tm_ledger_is_on(), watching = ledger.state == STATE_WATCHING;
 
@@ -415,7 +415,7 @@ TM_AT_START_CODE void tm_ledger_end(void)
 	tm_ledger_end_now();
 }
 
-void tm_ledger_end_now(void)
+TM_AT_START_CODE void tm_ledger_end_now(void)
 {
 	struct tm_ledger_header *header;
 

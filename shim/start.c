@@ -61,27 +61,43 @@ TM_EXPORT TM_AT_START_CODE void exit(int status)
 	__builtin_unreachable();
 }
 
-/* No exit handler sees these; the ledger of a process that ends by itself goes all the same. */
-__attribute__((noreturn)) static TM_AT_START_CODE void end_now(const char *name, int status)
-{
+/*
+ * Looked up when the process starts: a forked child that ends at once would touch libc's symbol tables
+ * for it, four pages that fork does not give it.
+ */
+static struct ending {
+	const char *name;
 	void (*next)(int);
-	uintptr_t address = tm_elf_next(name);
-	if (address == 0)
+} endings[] = {{"_exit", NULL}, {"_Exit", NULL}};
+
+static TM_AT_START_CODE void look_up(struct ending *ending)
+{
+	uintptr_t address = tm_elf_next(ending->name);
+
+	if (address != 0)
+		TM_ELF_FUNCTION(address, &ending->next);
+}
+
+/* No exit handler sees these; the ledger of a process that ends by itself goes all the same. */
+__attribute__((noreturn)) static TM_AT_START_CODE void end_now(struct ending *ending, int status)
+{
+	if (ending->next == NULL)
+		look_up(ending);
+	if (ending->next == NULL)
 		__builtin_trap();
-	TM_ELF_FUNCTION(address, &next);
 	tm_ledger_end_now();
-	next(status);
+	ending->next(status);
 	__builtin_unreachable();
 }
 
-TM_EXPORT void _exit(int status)
+TM_EXPORT TM_AT_START_CODE void _exit(int status)
 {
-	end_now("_exit", status);
+	end_now(&endings[0], status);
 }
 
-TM_EXPORT void _Exit(int status)
+TM_EXPORT TM_AT_START_CODE void _Exit(int status)
 {
-	end_now("_Exit", status);
+	end_now(&endings[1], status);
 }
 
 /* What pthread_atfork calls: the first that asks finds ours registered before it. */
@@ -113,6 +129,8 @@ TM_EXPORT const char *__asan_default_options(void)
  */
 __attribute__((constructor)) static TM_AT_START_CODE void at_load(void)
 {
+	look_up(&endings[0]);
+	look_up(&endings[1]);
 	if (tm_boot() && tm_root.server == TM_SERVER_ENGINE)
 		tm_fork_init();
 }

@@ -42,7 +42,7 @@ static uint32_t image;
 #define TID_OFFSET 0x2d0
 
 /* Without a system call where that can be: a filter may not have it (H68). */
-int32_t tm_thread_id(void)
+TM_AT_START_CODE int32_t tm_thread_id(void)
 {
 	if (tid_in_block)
 		return *(const int32_t *)(THREAD_POINTER + TID_OFFSET);
@@ -195,7 +195,7 @@ TM_COLD void tm_thread_arrive_slow(void)
 		after_raw_fork();
 }
 
-void tm_thread_fork_child(void)
+TM_AT_START_CODE void tm_thread_fork_child(void)
 {
 	image = tm_fork_generation();
 }

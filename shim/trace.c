@@ -25,13 +25,14 @@
 #define NOTES 1024u
 #define TEXT_BYTES ((size_t)1 << 20)
 
+static _Atomic bool tracing;
+static struct tm_lock trace_lock = TM_LOCK_INIT(TM_RANK_TRACE);
+
 static struct {
-	struct tm_lock lock;
-	_Atomic bool on;
 	uint32_t used;
 	struct tm_trace_record *notes; /* NOTES of them */
 	char path[1024];
-} trace = {.lock = TM_LOCK_INIT(TM_RANK_TRACE)};
+} trace;
 
 /* Noting, or inside a function that notes. */
 static TM_TLS bool busy;
@@ -42,7 +43,7 @@ static TM_TLS bool reallocating;
 
 static void stop(const char *why)
 {
-	atomic_store_explicit(&trace.on, false, memory_order_relaxed);
+	atomic_store_explicit(&tracing, false, memory_order_relaxed);
 	tm_msg(TM_MSG_WARN, "the trace '%s' ends here: %s", trace.path, why);
 }
 
@@ -96,7 +97,7 @@ static void write_modules(void)
 
 static bool begin(void)
 {
-	if (busy || !atomic_load_explicit(&trace.on, memory_order_relaxed))
+	if (busy || !atomic_load_explicit(&tracing, memory_order_relaxed))
 		return false;
 	busy = true;
 	return true;
@@ -125,7 +126,7 @@ static void note(const struct call *call, struct tm_site site)
 	int saved = errno;
 	struct tm_trace_record *r;
 
-	tm_lock_acquire(&trace.lock);
+	tm_lock_acquire(&trace_lock);
 	r = next_note();
 	*r = (struct tm_trace_record){
 		.time_ns = tm_clock_ns(),
@@ -138,7 +139,7 @@ static void note(const struct call *call, struct tm_site site)
 		.op = call->op,
 		.align_log2 = (uint8_t)(call->align ? tm_bits_log2(call->align) : 0),
 	};
-	tm_lock_release(&trace.lock);
+	tm_lock_release(&trace_lock);
 	errno = saved;
 }
 
@@ -164,8 +165,8 @@ static void *noted(uint8_t op, void *p, size_t size, size_t align, struct tm_sit
 /* A trace has return addresses; the account alone may have lines. */
 static struct tm_site line_of(struct tm_site site, size_t size)
 {
-	return atomic_load_explicit(&trace.on, memory_order_relaxed) ? site
-								     : tm_python_site(site, size);
+	return atomic_load_explicit(&tracing, memory_order_relaxed) ? site
+								    : tm_python_site(site, size);
 }
 
 static void *trace_malloc(size_t size)
@@ -336,7 +337,7 @@ static bool begin_trace(void)
 		       pattern);
 		return false;
 	}
-	atomic_store_explicit(&trace.on, true, memory_order_relaxed);
+	atomic_store_explicit(&tracing, true, memory_order_relaxed);
 	return true;
 }
 
@@ -358,7 +359,7 @@ static void wrap(struct tm_ops *ops)
 
 TM_AT_START_CODE void tm_trace_ops(struct tm_ops *ops)
 {
-	tm_lock_register(&trace.lock);
+	tm_lock_register(&trace_lock);
 	if (begin_trace() || tm_deep_is_wanted())
 		wrap(ops);
 }
@@ -375,15 +376,17 @@ TM_AT_START_CODE void tm_trace_end(void)
 {
 	if (!begin())
 		return;
-	tm_lock_acquire(&trace.lock);
+	tm_lock_acquire(&trace_lock);
 	flush();
 	write_modules();
-	tm_lock_release(&trace.lock);
+	tm_lock_release(&trace_lock);
 	end();
 }
 
-void tm_trace_fork_child(void)
+TM_AT_START_CODE void tm_trace_fork_child(void)
 {
-	atomic_store_explicit(&trace.on, false, memory_order_relaxed);
+	if (!atomic_load_explicit(&tracing, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&tracing, false, memory_order_relaxed);
 	trace.used = 0;
 }

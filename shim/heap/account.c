@@ -27,19 +27,20 @@ struct tm_account_store tm_account_store TM_AT_START_DATA;
 bool tm_account_is_kept = true;
 uint64_t tm_account_birth;
 
+static struct tm_lock side_lock = TM_LOCK_INIT(TM_RANK_ACCOUNT);
+
 static struct {
-	struct tm_lock lock;
 	char *next, *end;
 	void *bin[SIDE_BINS];
 	size_t mapped_bytes;
 	struct tm_side_chunk chunk[CHUNKS_KNOWN];
 	unsigned chunks; /* more than CHUNKS_KNOWN: not all are */
-} side = {.lock = TM_LOCK_INIT(TM_RANK_ACCOUNT)};
+} side;
 
 /* A raw fork's child may find the lock held by a thread that it does not have. */
 static void lock_side(void)
 {
-	if (tm_lock_acquire(&side.lock) != TM_LOCK_STOLEN)
+	if (tm_lock_acquire(&side_lock) != TM_LOCK_STOLEN)
 		return;
 	side.next = NULL;
 	side.end = NULL;
@@ -147,7 +148,7 @@ TM_NOINLINE unsigned tm_account_find(struct tm_heap *h, uint64_t key, struct tm_
 
 TM_AT_START_CODE void tm_account_init(void)
 {
-	tm_lock_register(&side.lock);
+	tm_lock_register(&side_lock);
 }
 
 size_t tm_account_side_mapped(void)
@@ -302,7 +303,7 @@ void *tm_account_side_take(size_t bytes)
 		note_chunk(chunk, chunk_bytes);
 		p = chunk != NULL ? take_from_chunk(bin, chunk, chunk_bytes) : split_larger(bin);
 	}
-	tm_lock_release(&side.lock);
+	tm_lock_release(&side_lock);
 	if (p != NULL)
 		return p;
 	/*
@@ -316,7 +317,7 @@ void *tm_account_side_take(size_t bytes)
 			continue;
 		lock_side();
 		p = take_from_chunk(bin, chunk, pages * TM_PAGE_BYTES);
-		tm_lock_release(&side.lock);
+		tm_lock_release(&side_lock);
 	}
 	return p;
 }
@@ -325,5 +326,5 @@ void tm_account_side_give(void *p, size_t bytes)
 {
 	lock_side();
 	put(p, (bytes + SIDE_QUANTUM - 1) / SIDE_QUANTUM);
-	tm_lock_release(&side.lock);
+	tm_lock_release(&side_lock);
 }

@@ -32,7 +32,7 @@ static void block_is_free(const struct tm_arena_block *b)
 			entry_is_free(b->granule, line);
 }
 
-void tm_arena_fork_child(struct tm_heap *h, enum tm_arena_entries entries)
+TM_AT_START_CODE void tm_arena_fork_child(struct tm_heap *h, enum tm_arena_entries entries)
 {
 	struct tm_arena_block *prev = NULL;
 

@@ -495,7 +495,7 @@ size_t tm_grow_release(void)
 	return bytes;
 }
 
-size_t tm_grow_retained(void)
+TM_AT_START_CODE size_t tm_grow_retained(void)
 {
 	size_t mapped = __atomic_load_n(&grow.mapped_units, __ATOMIC_RELAXED);
 	size_t used = __atomic_load_n(&grow.used_units, __ATOMIC_RELAXED);

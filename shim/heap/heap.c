@@ -49,7 +49,7 @@ static void lock_heaps(void)
 	heaps.created++;
 }
 
-bool tm_heap_word_is_none(uintptr_t word)
+TM_AT_START_CODE bool tm_heap_word_is_none(uintptr_t word)
 {
 	/* its address may have the twin's bit itself */
 	return word == (uintptr_t)none || word == ((uintptr_t)none | TM_HEAP_BUSY);
@@ -305,7 +305,7 @@ struct tm_heap *tm_heap_first(void)
 	return __atomic_load_n(&heaps.first, __ATOMIC_ACQUIRE);
 }
 
-void tm_heap_each(void (*visit)(struct tm_heap *h, void *arg), void *arg)
+TM_AT_START_CODE void tm_heap_each(void (*visit)(struct tm_heap *h, void *arg), void *arg)
 {
 	struct tm_heap *h = __atomic_load_n(&heaps.first, __ATOMIC_ACQUIRE);
 
@@ -323,7 +323,7 @@ void tm_heap_unlock(void)
 	tm_lock_release(&heaps.lock);
 }
 
-void tm_heap_fork_child(struct tm_heap *mine)
+TM_AT_START_CODE void tm_heap_fork_child(struct tm_heap *mine)
 {
 	for (struct tm_heap *h = heaps.first; h != NULL; h = h->next) {
 		if (h == heaps.shared && tm_inherit_is_open(h))

@@ -41,15 +41,15 @@
 /* Stays at least when the surplus of a swing goes. */
 #define SWING_KEEP_BYTES ((size_t)8 << 20)
 
+static struct tm_lock purge_lock = TM_LOCK_INIT(TM_RANK_PURGE);
+
 static struct {
-	struct tm_lock lock;
-	bool ready;
 	uint64_t last_ms;
 	struct {
 		uint32_t low[WINDOW_MAX]; /* whole units free all the time, per tick; a ring */
 		uint32_t ticks;
 	} window[TM_PART_COUNT];
-} purge = {.lock = TM_LOCK_INIT(TM_RANK_PURGE)};
+} purge;
 
 static struct tm_purge_options options TM_AT_START_DATA; /* [const after configure] */
 static bool configured;
@@ -349,19 +349,17 @@ static size_t tick_part(enum tm_part part)
 
 static bool lock_purge(void)
 {
-	if (!tm_lock_try_steal(&purge.lock))
+	if (!tm_lock_try_steal(&purge_lock))
 		return false;
-	if (!purge.ready) {
-		purge.ready = true;
-		tm_lock_register(&purge.lock);
-	}
+	if (TM_UNLIKELY(!purge_lock.registered))
+		tm_lock_register(&purge_lock);
 	return true;
 }
 
 TM_AT_START_CODE void tm_purge_init(void)
 {
 	if (lock_purge())
-		tm_lock_release(&purge.lock);
+		tm_lock_release(&purge_lock);
 }
 
 size_t tm_purge_tick(uint64_t now_ms)
@@ -374,7 +372,7 @@ size_t tm_purge_tick(uint64_t now_ms)
 		return 1;
 	/* a tick that comes a little early still counts: timers and clocks have their own grain */
 	if (now_ms - purge.last_ms < TM_PURGE_TICK_MS * 3 / 4) {
-		tm_lock_release(&purge.lock);
+		tm_lock_release(&purge_lock);
 		return 1;
 	}
 	purge.last_ms = now_ms;
@@ -386,7 +384,7 @@ size_t tm_purge_tick(uint64_t now_ms)
 	/* the helper, on nobody's time */
 	if (tm_purge_mode() == TM_PURGE_TICKING && tm_collapse_tick())
 		left++;
-	tm_lock_release(&purge.lock);
+	tm_lock_release(&purge_lock);
 	return left;
 }
 
@@ -402,7 +400,7 @@ void tm_purge_surplus(void)
 			purge_swing(ps);
 			tm_extent_unlock(ps);
 		}
-	tm_lock_release(&purge.lock);
+	tm_lock_release(&purge_lock);
 }
 
 static size_t purge_all(enum tm_part part)
@@ -521,7 +519,7 @@ bool tm_purge_rescue(enum tm_part part)
 	return bytes != 0;
 }
 
-size_t tm_purge_retained(void)
+TM_AT_START_CODE size_t tm_purge_retained(void)
 {
 	size_t bytes = tm_grow_retained();
 
@@ -536,12 +534,12 @@ size_t tm_purge_retained(void)
 	return bytes;
 }
 
-void tm_purge_set_mode(enum tm_purge_mode now)
+TM_AT_START_CODE void tm_purge_set_mode(enum tm_purge_mode now)
 {
 	atomic_store_explicit(&mode, now, memory_order_seq_cst);
 }
 
-enum tm_purge_mode tm_purge_mode(void)
+TM_AT_START_CODE enum tm_purge_mode tm_purge_mode(void)
 {
 	return (enum tm_purge_mode)atomic_load_explicit(&mode, memory_order_relaxed);
 }

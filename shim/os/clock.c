@@ -129,7 +129,7 @@ static uint64_t in_ns(struct timespec t)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-uint64_t tm_clock_ms(void)
+TM_AT_START_CODE uint64_t tm_clock_ms(void)
 {
 	return in_ns(read_clock(CLOCK_MONOTONIC_COARSE)) / 1000000u;
 }

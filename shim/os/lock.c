@@ -24,15 +24,15 @@ _Static_assert(sizeof(struct tm_lock) == 16, "a lock shares the line of what it 
 /* The page that is wiped in a child, NULL before boot. Holds the generation. */
 static _Atomic(_Atomic uint32_t *) generation_page;
 /* Survives the fork: the last generation that was given out. */
-static _Atomic uint32_t generation_last;
+static _Atomic uint32_t generation_last TM_AT_START_DATA;
 
 static struct tm_lock *walk_first[TM_RANK_COUNT] TM_AT_START_DATA;
 static struct tm_lock *walk_last[TM_RANK_COUNT] TM_AT_START_DATA;
 /* Whether the kernel does the wiping. */
 static bool generation_wiped;
-static struct tm_lock register_lock = TM_LOCK_INIT(TM_RANK_NONE);
+static struct tm_lock register_lock TM_AT_START_DATA = TM_LOCK_INIT(TM_RANK_NONE);
 /* thread_key() of the thread between fork's prepare and its end, else 0. */
-static _Atomic uintptr_t walker;
+static _Atomic uintptr_t walker TM_AT_START_DATA;
 
 /* Its address tells threads apart, without a system call. */
 static TM_TLS char thread_anchor;
@@ -73,7 +73,7 @@ TM_AT_START_CODE int tm_fork_generation_init(void)
 }
 
 /* The page reads 0: this image is new. Several threads of it may notice at once. */
-static TM_COLD uint32_t generation_next(_Atomic uint32_t *page)
+static TM_AT_START_CODE TM_COLD uint32_t generation_next(_Atomic uint32_t *page)
 {
 	uint32_t last = atomic_load_explicit(&generation_last, memory_order_relaxed);
 	uint32_t next = last + 1;
@@ -101,7 +101,7 @@ TM_AT_START_CODE uint32_t tm_fork_generation(void)
 }
 
 /* Where the kernel did not wipe, the fork handler says that the image is new. */
-static void generation_bump(void)
+static TM_AT_START_CODE void generation_bump(void)
 {
 	_Atomic uint32_t *page = atomic_load_explicit(&generation_page, memory_order_acquire);
 
@@ -109,7 +109,7 @@ static void generation_bump(void)
 		return;
 	if (!generation_wiped)
 		atomic_store_explicit(page, 0, memory_order_relaxed);
-	(void)tm_fork_generation();
+	(void)generation_next(page);
 }
 
 static uintptr_t thread_key(void)
@@ -123,7 +123,7 @@ static uint32_t own_mark(void)
 	return ((uint32_t)(thread_key() >> 6) & TM_LOCK_MARK_MASK) | 1;
 }
 
-static uint32_t own_word(void)
+static TM_AT_START_CODE uint32_t own_word(void)
 {
 	return own_mark() | (tm_fork_generation() & TM_LOCK_GENERATION_MASK)
 				    << TM_LOCK_GENERATION_SHIFT;
@@ -139,7 +139,7 @@ static bool is_orphan(uint32_t seen, uint32_t mine)
 }
 
 /* All registered locks are held by the walker, so that it may pass through each of them. */
-static bool passes_through(const struct tm_lock *lock)
+static TM_AT_START_CODE bool passes_through(const struct tm_lock *lock)
 {
 	return lock->registered &&
 	       atomic_load_explicit(&walker, memory_order_relaxed) == thread_key();
@@ -236,7 +236,7 @@ static TM_COLD int acquire_slow(struct tm_lock *lock, uint32_t mine)
 	}
 }
 
-static int acquire(struct tm_lock *lock)
+static TM_AT_START_CODE int acquire(struct tm_lock *lock)
 {
 	uint32_t mine = own_word();
 
@@ -319,7 +319,7 @@ TM_AT_START_CODE void tm_lock_register(struct tm_lock *lock)
 	tm_lock_release(&register_lock);
 }
 
-void tm_lock_fork_acquire_all(void)
+TM_AT_START_CODE void tm_lock_fork_acquire_all(void)
 {
 	acquire(&register_lock);
 	for (unsigned int rank = 0; rank < TM_RANK_COUNT; rank++) {
@@ -329,7 +329,7 @@ void tm_lock_fork_acquire_all(void)
 	atomic_store_explicit(&walker, thread_key(), memory_order_relaxed);
 }
 
-void tm_lock_fork_release_all(void)
+TM_AT_START_CODE void tm_lock_fork_release_all(void)
 {
 	atomic_store_explicit(&walker, 0, memory_order_relaxed);
 	for (unsigned int rank = TM_RANK_COUNT; rank-- > 0;) {
@@ -339,13 +339,13 @@ void tm_lock_fork_release_all(void)
 	release(&register_lock);
 }
 
-static void reinit(struct tm_lock *lock)
+static TM_AT_START_CODE void reinit(struct tm_lock *lock)
 {
 	lock->depth = 0;
 	atomic_store_explicit(&lock->word, 0, memory_order_relaxed);
 }
 
-void tm_lock_fork_reinit_all(void)
+TM_AT_START_CODE void tm_lock_fork_reinit_all(void)
 {
 	atomic_store_explicit(&walker, 0, memory_order_relaxed);
 	for (unsigned int rank = 0; rank < TM_RANK_COUNT; rank++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a process of a few hundred microseconds pays for the preload is page faults: its code and
- * variables of the start lie together (attrs.h). "true" takes 16 more than without, of which 7 are the
+ * variables of the start lie together (attrs.h). "true" takes 15 more than without, of which 7 are the
  * loader's for any library; 32 when they lay scattered.
  */
 #include "probe.h"
