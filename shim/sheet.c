@@ -3,10 +3,18 @@
 
 #include <time.h>
 
+#include "shim/base/bits.h"
+#include "shim/base/fmt.h"
+#include "shim/base/parse.h"
+#include "shim/base/pymalloc.h"
+#include "shim/boot.h"
+#include "shim/heap/heap.h"
 #include "shim/heap/zone.h"
 #include "shim/helper.h"
 #include "shim/ledger.h"
 #include "shim/os/maps.h"
+#include "shim/os/mem.h"
+#include "shim/os/own.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 
@@ -21,18 +29,29 @@
 /* Memory that changes while it is summed up is summed up again, where the sums are apart by a hundredth. */
 #define AGREES_SHARE 100u
 #define TRIES 3u
+#define TEXT_FIRST_BYTES ((size_t)8 << 10)
 
 /* [lock of samples.c] */
 static struct {
 	uint64_t at_ms, rss_bytes; /* of the last one */
 	uint64_t cost_ns;          /* 0: there was none yet */
 	uint64_t not_before_ms, grown_not_before_ms;
+	size_t text_room; /* that it took */
 	struct tm_maps_resident zone;
 } last;
+
+/* Of an interpreter. [lock of samples.c] */
+static struct {
+	bool known; /* it is one */
+	uint32_t modules_seen;
+	struct tm_pymalloc_room *room; /* while a sheet is written */
+} python;
 
 void tm_sheet_begin(void)
 {
 	__builtin_memset(&last, 0, sizeof(last));
+	__builtin_memset(&python, 0, sizeof(python));
+	tm_ledger_header()->own_mib = (uint32_t)((tm_zone.base - tm_heap_base()) >> 20);
 }
 
 uint64_t tm_sheet_resident_bytes(void)
@@ -54,6 +73,114 @@ static uint64_t spent_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+/* --- whose anonymous memory it is ------------------------------------------------------------- */
+
+static uint64_t resident_bytes(uintptr_t start, uintptr_t end)
+{
+	unsigned char page[512];
+	uint64_t sum = 0;
+
+	while (start < end) {
+		size_t pages = tm_bits_min((end - start) / TM_PAGE_BYTES, sizeof(page));
+
+		if (pages == 0 || tm_sys_mincore((void *)start, pages * TM_PAGE_BYTES, page) != 0)
+			break;
+		for (size_t i = 0; i < pages; i++)
+			sum += (page[i] & 1u) * TM_PAGE_BYTES;
+		start += pages * TM_PAGE_BYTES;
+	}
+	return sum;
+}
+
+static void tell_own(struct tm_fmt_out *out, const struct tm_maps_range *range)
+{
+	uintptr_t at = range->start, end;
+
+	if (at >= tm_heap_base() && at < tm_zone.base)
+		return; /* header.own_mib says so */
+	for (; tm_own_next(&at, range->end, &end); at = end)
+		tm_fmt_add(out, "Own: %llx-%llx %llu kB\n", (unsigned long long)at,
+			   (unsigned long long)end,
+			   (unsigned long long)(resident_bytes(at, end) >> 10));
+}
+
+static bool look(uint64_t at, size_t pages, uint8_t *ret_resident, void *arg)
+{
+	(void)arg;
+	return tm_sys_mincore((void *)(uintptr_t)at, pages * TM_PAGE_BYTES, ret_resident) == 0;
+}
+
+/* Another thread may unmap an arena meanwhile: the kernel reads. */
+static void read_headers(const uint64_t *at, size_t count, struct tm_pymalloc_header *ret,
+			 void *arg)
+{
+	struct {
+		uint64_t at, bytes;
+	} remote[64], local;
+
+	(void)arg;
+	for (size_t i = 0, n; i < count; i += n) {
+		n = tm_bits_min(count - i, TM_ARRAY_LEN(remote));
+		for (size_t k = 0; k < n; k++) {
+			remote[k].at = at[i + k];
+			remote[k].bytes = sizeof(*ret);
+		}
+		local.at = (uintptr_t)&ret[i];
+		local.bytes = n * sizeof(*ret);
+		long got =
+			tm_syscall6(SYS_process_vm_readv, tm_sys_getpid(), (long)(uintptr_t)&local,
+				    1, (long)(uintptr_t)remote, (long)n, 0);
+		size_t whole = got <= 0 ? 0 : (size_t)got / sizeof(*ret);
+
+		if (whole < n) {
+			__builtin_memset(&ret[i + whole], 0, sizeof(*ret));
+			n = whole + 1;
+		}
+	}
+}
+
+static void tell_pymalloc(struct tm_fmt_out *out, const struct tm_maps_range *range)
+{
+	struct tm_pymalloc_source source = {look, read_headers, NULL, python.room};
+	struct tm_pymalloc_sum sum = {0, 0};
+
+	tm_pymalloc_look(&source, range->start, range->end, &sum);
+	if (sum.pools_bytes != 0)
+		tm_fmt_add(out, "Pymalloc: %llu kB %llu kB\n",
+			   (unsigned long long)(sum.resident_bytes >> 10),
+			   (unsigned long long)(sum.pools_bytes >> 10));
+}
+
+static void tell(struct tm_fmt_out *out, const struct tm_maps_range *range)
+{
+	tell_own(out, range);
+	if (python.room != NULL)
+		tell_pymalloc(out, range);
+}
+
+/* By the program's name, or a library that has called us. */
+static bool is_python(void)
+{
+	uint32_t modules = __atomic_load_n(&tm_ledger_header()->modules, __ATOMIC_ACQUIRE);
+
+	python.known = python.known || tm_str_starts(tm_str_of(tm_root.program), "python");
+	for (; !python.known && python.modules_seen < modules; python.modules_seen++) {
+		const struct tm_ledger_module *m = tm_ledger_area(
+			TM_LEDGER_MODULES_AT + python.modules_seen * sizeof(*m), sizeof(*m));
+
+		if (m == NULL || __atomic_load_n(&m->end, __ATOMIC_ACQUIRE) == 0)
+			break;
+		python.known =
+			tm_parse_glob(tm_str_of("*/libpython*"),
+				      (struct tm_str){m->path, m->path_bytes < sizeof(m->path)
+								       ? m->path_bytes
+								       : sizeof(m->path)});
+	}
+	return python.known;
+}
+
+/* --- the text --------------------------------------------------------------------------------- */
+
 /* Between the two sums the kernel gave while it was made. */
 static uint64_t nearest(uint64_t bytes, uint64_t a, uint64_t b)
 {
@@ -69,9 +196,9 @@ static struct tm_ledger_sheet *write_text(unsigned which, struct tm_maps_sheet *
 	struct tm_ledger_sheet *s;
 
 	/* Most are short: the file is populated for as much as is needed. */
-	for (size_t bytes = (size_t)8 << 10;; bytes *= 4) {
-		if (bytes > room)
-			bytes = room;
+	for (size_t bytes = tm_bits_max(TEXT_FIRST_BYTES, last.text_room);; bytes *= 4) {
+		bytes = tm_bits_min(bytes, room);
+		last.text_room = bytes;
 		s = tm_ledger_area(TM_LEDGER_SHEETS_AT + which * TM_LEDGER_SHEET_BYTES,
 				   sizeof(*s) + bytes);
 		if (s == NULL || tm_maps_write_sheet(s->text, bytes, tm_zone.base,
@@ -92,24 +219,33 @@ static bool agrees(uint64_t rss_bytes, uint64_t sum_bytes)
 void tm_sheet_write(uint64_t now_ms)
 {
 	struct tm_ledger_header *header = tm_ledger_header();
-	uint64_t n = header->sheets, before, rss;
-	struct tm_maps_sheet text;
+	uint64_t n = header->sheets, before, rss = 0;
+	struct tm_maps_sheet text = {.tell = tell};
 	struct tm_ledger_sheet *s;
 
 	/* Under a filter of the program's own no call is made that it need not list (H68). */
 	if (!tm_proc_may_open())
 		return;
 	before = spent_ns();
+	python.room = is_python()
+			      ? tm_mem_map(tm_bits_align_up(sizeof(*python.room), TM_PAGE_BYTES))
+			      : NULL;
 	for (unsigned tries = 0;;) {
 		uint64_t rss_before = tm_proc_memory().rss_bytes;
 
 		s = write_text(n % 2, &text);
 		if (s == NULL)
-			return;
+			break;
 		rss = nearest(text.resident_bytes, rss_before, tm_proc_memory().rss_bytes);
 		if (agrees(rss, text.resident_bytes) || ++tries == TRIES)
 			break;
 	}
+	if (python.room != NULL)
+		tm_mem_unmap_raw(python.room,
+				 tm_bits_align_up(sizeof(*python.room), TM_PAGE_BYTES));
+	python.room = NULL;
+	if (s == NULL)
+		return;
 	s->at_ms = now_ms;
 	s->rss_bytes = rss;
 	s->text_bytes = (uint32_t)text.bytes;

@@ -12,24 +12,19 @@
 #include <unistd.h>
 
 #include "tools/analysis.h"
+#include "tools/mappings.h"
 
 #define ZONE_BYTES (TM_LEDGER_GRANULES << 16)
 #define GUARD_MAX ((uint64_t)1 << 20)
 #define NAMES_MAX 256u
+#define OWN_MAX 128u
+/* Where Go's runtime asks for its first arenas, and the kernel by itself maps nothing: the upper half. */
+#define GO_ARENAS 0xc0u
 /* A balance this old is said to be. */
 #define LATE_MS 1500u
 
 enum part { PART_ZONE, PART_METADATA, PART_OTHER, PART_FILE, PART_PINNED, PARTS };
 static const char *const part_key[PARTS] = {NULL, "metadata", "other_anon", "file", "pinned"};
-
-/* One mapping of smaps. */
-struct vma {
-	uint64_t begin, end, rss, huge, swap, offset;
-	char perms[8];
-	char path[512];
-	bool no_reserve; /* "nr" */
-	bool io;         /* "io" or "pf": a device's */
-};
 
 struct named {
 	char name[80];
@@ -46,15 +41,22 @@ struct sheet {
 	uint64_t in_extents;   /* resident pages of the zone, of extents with something live */
 	uint64_t zone_seen;    /* resident pages of the zone, by the page map */
 	uint64_t previous_end; /* of the mapping before, if it can be no stack's */
+	uint64_t own_begin;    /* from here to the zone all is the library's; 0: not known */
+	struct tm_mapping_own own[OWN_MAX]; /* and these, as of the last sheet */
+	size_t owns;
+	bool has_python, has_node, has_java;
+	bool is_closed; /* its memory may not be looked at */
+	pid_t pid;      /* of one that runs; 0: it is gone */
 	bool guard_before;
-	bool has_python;
 	int pagemap;
 	size_t next_extent;
 };
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-static void add_named(struct sheet *s, const char *name, enum part part, const struct vma *v)
+/* Resident and mapped bytes. */
+static void add_bytes(struct sheet *s, const char *name, enum part part, uint64_t rss,
+		      uint64_t mapped)
 {
 	size_t i = 0;
 
@@ -68,10 +70,15 @@ static void add_named(struct sheet *s, const char *name, enum part part, const s
 		snprintf(s->name[i].name, sizeof(s->name[i].name), "%s", name);
 		s->name[i].part = part;
 	}
-	s->name[i].rss += v->rss;
-	s->name[i].mapped += v->end - v->begin;
+	s->name[i].rss += rss;
+	s->name[i].mapped += mapped;
 	s->name[i].count++;
-	s->part[part] += v->rss;
+	s->part[part] += rss;
+}
+
+static void add_named(struct sheet *s, const char *name, enum part part, const struct tm_mapping *v)
+{
+	add_bytes(s, name, part, v->rss, v->end - v->begin);
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -92,14 +99,20 @@ static bool is_program_file(const struct sheet *s, const char *path)
 	return strstr(path, ".so") != NULL;
 }
 
-static void name_file(struct sheet *s, const struct vma *v)
+static void name_file(struct sheet *s, const struct tm_mapping *v)
 {
 	const char *file = strrchr(v->path, '/');
+
+	bool shared = v->perms[3] == 's';
 
 	if (ends_with(v->path, ".tm") || ends_with(v->path, ".tm (deleted)"))
 		add_named(s, "ledger", PART_METADATA, v);
 	else if (strncmp(v->path, "/dev/nvidia", 11) == 0 || v->io)
 		add_named(s, "device memory", PART_PINNED, v);
+	else if (shared && strncmp(v->path, "/dev/shm/torch_", 15) == 0)
+		add_named(s, "shared memory of PyTorch", PART_OTHER, v);
+	else if (shared && strncmp(v->path, "/dev/shm/nccl-", 14) == 0)
+		add_named(s, "shared memory of NCCL", PART_OTHER, v);
 	else if (strncmp(v->path, "/dev/shm/", 9) == 0 || strncmp(v->path, "/memfd:", 7) == 0 ||
 		 strncmp(v->path, "/SYSV", 5) == 0 || strncmp(v->path, "/dev/zero", 9) == 0)
 		add_named(s, "shared memory", PART_OTHER, v);
@@ -109,7 +122,67 @@ static void name_file(struct sheet *s, const struct vma *v)
 		add_named(s, file ? file + 1 : v->path, PART_FILE, v);
 }
 
-static void name_anonymous(struct sheet *s, const struct vma *v)
+/* Bytes of a mapping that are the library's own. */
+static uint64_t own_part(const struct sheet *s, const struct tm_mapping *v, uint64_t *ret_rss)
+{
+	uint64_t sum = 0, rss = 0;
+
+	if (s->own_begin && v->begin >= s->own_begin && v->end <= s->a->ledger->header.zone_base) {
+		*ret_rss = v->rss;
+		return v->end - v->begin;
+	}
+	for (size_t i = 0; i < s->owns; i++) {
+		uint64_t begin = s->own[i].begin > v->begin ? s->own[i].begin : v->begin;
+		uint64_t end = s->own[i].end < v->end ? s->own[i].end : v->end;
+
+		if (begin >= end)
+			continue;
+		sum += end - begin;
+		rss += s->pagemap >= 0 ? tm_mappings_resident(s->pagemap, begin, end)
+				       : s->own[i].rss;
+	}
+	*ret_rss = rss < v->rss ? rss : v->rss;
+	return sum;
+}
+
+/* Private, nameless, written: what it was mapped for, as far as anything tells. */
+static const char *purpose(const struct sheet *s, const struct tm_mapping *v)
+{
+	if (v->begin >> 32 == GO_ARENAS)
+		return "Go heap";
+	/* Nobody else in such a program reserves memory without swap for it. */
+	if (s->has_node && v->no_reserve)
+		return "V8 heap";
+	if (s->is_closed)
+		return "anonymous mappings (pymalloc arenas and others)";
+	if (s->has_java)
+		return "anonymous mappings (Java heap and others)";
+	return "anonymous mappings of the program";
+}
+
+/* The kernel makes one mapping of those that adjoin: part of it may be the library's, or an interpreter's. */
+static void name_parts(struct sheet *s, const struct tm_mapping *v)
+{
+	uint64_t rss = v->rss, mapped = v->end - v->begin;
+	uint64_t own_rss = 0, own = own_part(s, v, &own_rss);
+
+	if (own) {
+		add_bytes(s, "tables of the allocator", PART_METADATA, own_rss, own);
+		rss -= own_rss;
+		mapped -= own;
+	}
+	if (v->pools) {
+		uint64_t of_pools = v->pools_rss < rss ? v->pools_rss : rss;
+
+		add_bytes(s, "pymalloc arenas", PART_OTHER, of_pools, v->pools);
+		rss -= of_pools;
+		mapped -= v->pools < mapped ? v->pools : mapped;
+	}
+	if (mapped)
+		add_bytes(s, purpose(s, v), PART_OTHER, rss, mapped);
+}
+
+static void name_anonymous(struct sheet *s, const struct tm_mapping *v)
 {
 	if (v->path[0] == '[' && strncmp(v->path, "[anon:", 6) == 0) {
 		add_named(s, v->path, PART_OTHER, v);
@@ -122,18 +195,17 @@ static void name_anonymous(struct sheet *s, const struct vma *v)
 	} else if (s->guard_before && v->begin == s->previous_end &&
 		   strncmp(v->perms, "rw-p", 4) == 0) {
 		add_named(s, "thread stacks", PART_OTHER, v);
-	} else if (v->no_reserve) {
-		/* What we map for ourselves is not reserved. */
+	} else if (strncmp(v->perms, "---p", 4) == 0) {
+		add_named(s, "reserved addresses", PART_OTHER, v);
+	} else if (v->no_reserve && s->own_begin == 0) {
+		/* A ledger that does not tell: what we map for ourselves is not reserved. */
 		add_named(s, "tables of the allocator", PART_METADATA, v);
 	} else if (strchr(v->perms, 'x')) {
 		add_named(s, "generated code", PART_OTHER, v);
 	} else if (v->perms[3] == 's') {
 		add_named(s, "shared memory", PART_OTHER, v);
 	} else {
-		add_named(s,
-			  s->has_python ? "anonymous mappings (pymalloc arenas and others)"
-					: "anonymous mappings of the program",
-			  PART_OTHER, v);
+		name_parts(s, v);
 	}
 }
 
@@ -159,7 +231,7 @@ static uint64_t in_extents(struct sheet *s, uint64_t from, uint64_t to)
 	return sum;
 }
 
-static void count_pages(struct sheet *s, const struct vma *v)
+static void count_pages(struct sheet *s, const struct tm_mapping *v)
 {
 	uint64_t entry[512];
 	uint64_t page = v->begin >> 12, end = v->end >> 12;
@@ -182,8 +254,14 @@ static void count_pages(struct sheet *s, const struct vma *v)
 
 /* --- smaps ------------------------------------------------------------------------------------ */
 
-static void see_vma(struct sheet *s, const struct vma *v)
+static bool is_private(const struct tm_mapping *v)
 {
+	return v->path[0] == '\0' && strncmp(v->perms, "rw-p", 4) == 0;
+}
+
+static void see_mapping(struct tm_mapping *v, void *arg)
+{
+	struct sheet *s = arg;
 	uint64_t base = s->a->ledger->header.zone_base;
 
 	if (v->path[0] == '\0' && v->begin >= base && v->end <= base + ZONE_BYTES) {
@@ -194,68 +272,15 @@ static void see_vma(struct sheet *s, const struct vma *v)
 	} else if (v->path[0] == '/') {
 		name_file(s, v);
 	} else {
+		if (s->pid != 0 && s->has_python && s->pagemap >= 0 && is_private(v) && v->rss &&
+		    !tm_mappings_look_for_pools(v, s->pid, s->pagemap))
+			s->is_closed = true;
 		name_anonymous(s, v);
 	}
 	/* A stack of glibc: a guard that nobody may touch right below. */
 	s->guard_before = strncmp(v->perms, "---p", 4) == 0 && v->path[0] == '\0' &&
 			  v->end - v->begin <= GUARD_MAX;
 	s->previous_end = v->end;
-}
-
-static bool starts_vma(const char *line, struct vma *ret)
-{
-	struct vma v = {0};
-	int path_at = 0;
-
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %n", &v.begin, &v.end,
-		   v.perms, &v.offset, &path_at) < 4 ||
-	    path_at == 0)
-		return false;
-	snprintf(v.path, sizeof(v.path), "%s", line + path_at);
-	v.path[strcspn(v.path, "\n")] = '\0';
-	*ret = v;
-	return true;
-}
-
-static void add_field(struct vma *v, const char *line)
-{
-	uint64_t kib;
-
-	if (sscanf(line, "Rss: %" SCNu64, &kib) == 1)
-		v->rss = kib << 10;
-	else if (sscanf(line, "AnonHugePages: %" SCNu64, &kib) == 1)
-		v->huge = kib << 10;
-	else if (sscanf(line, "Swap: %" SCNu64, &kib) == 1)
-		v->swap = kib << 10;
-	else if (strncmp(line, "VmFlags:", 8) == 0) {
-		v->no_reserve = strstr(line, " nr") != NULL;
-		v->io = strstr(line, " io") != NULL || strstr(line, " pf") != NULL;
-	}
-}
-
-/* Closes it. */
-static bool read_smaps(struct sheet *s, FILE *f)
-{
-	char line[1024];
-	struct vma v, next;
-	bool some = false;
-
-	if (f == NULL)
-		return false;
-	while (fgets(line, sizeof(line), f)) {
-		if (starts_vma(line, &next)) {
-			if (some)
-				see_vma(s, &v);
-			v = next;
-			some = true;
-		} else if (some) {
-			add_field(&v, line);
-		}
-	}
-	if (some)
-		see_vma(s, &v);
-	fclose(f);
-	return some;
 }
 
 static uint64_t status_kib(uint32_t pid, const char *key)
@@ -354,29 +379,30 @@ static struct sheet *new_sheet(struct tm_analysis *a)
 
 	s->a = a;
 	s->has_python = strncmp(a->ledger->header.program, "python", 6) == 0;
+	s->has_node = strcmp(a->ledger->header.program, "node") == 0;
+	for (size_t i = 0; i < a->doc->modules.count; i++) {
+		const char *path = a->doc->modules.at[i].path;
+		const char *file = path ? strrchr(path, '/') : NULL;
+
+		if (file == NULL)
+			continue;
+		s->has_python |= strncmp(file, "/libpython", 10) == 0;
+		s->has_node |= strncmp(file, "/libnode.so", 11) == 0;
+		s->has_java |= strcmp(file, "/libjvm.so") == 0;
+	}
+	if (a->ledger->header.own_mib)
+		s->own_begin =
+			a->ledger->header.zone_base - ((uint64_t)a->ledger->header.own_mib << 20);
 	s->pagemap = -1;
 	return s;
 }
 
-static bool add_running(struct tm_analysis *a)
+static void note_own(struct tm_mapping *v, void *arg)
 {
-	struct sheet *s = new_sheet(a);
-	struct tm_doc_balance *b = &a->doc->balance;
-	uint32_t pid = a->ledger->header.pid;
-	char path[40];
+	struct sheet *s = arg;
 
-	snprintf(path, sizeof(path), "/proc/%u/pagemap", pid);
-	s->pagemap = open(path, O_RDONLY | O_CLOEXEC);
-	snprintf(path, sizeof(path), "/proc/%u/smaps", pid);
-	bool seen = read_smaps(s, fopen(path, "re"));
-	if (s->pagemap >= 0)
-		close(s->pagemap);
-	b->rss_bytes = status_kib(pid, "VmRSS") << 10;
-	if (!seen || b->rss_bytes == 0)
-		return false;
-	a->doc->process.threads = status_kib(pid, "Threads");
-	add_parts(s);
-	return true;
+	for (size_t i = 0; i < v->owns && s->owns < OWN_MAX; i++)
+		s->own[s->owns++] = v->own[i];
 }
 
 /* The last sheet that is whole; NULL: there is none. */
@@ -392,6 +418,39 @@ static const struct tm_ledger_sheet *last_sheet(const struct tm_ledger *l)
 		       : s;
 }
 
+static bool read_sheet(const struct tm_ledger_sheet *sheet,
+		       void (*see)(struct tm_mapping *, void *), struct sheet *s)
+{
+	return sheet != NULL &&
+	       tm_mappings_read(fmemopen((void *)(uintptr_t)sheet->text, sheet->text_bytes, "r"),
+				see, s);
+}
+
+static bool add_running(struct tm_analysis *a)
+{
+	struct sheet *s = new_sheet(a);
+	struct tm_doc_balance *b = &a->doc->balance;
+	uint32_t pid = a->ledger->header.pid;
+	char path[40];
+
+	s->pid = (pid_t)pid;
+	/* Without one it is as if the ledger told nothing. */
+	if (!read_sheet(last_sheet(a->ledger), note_own, s))
+		s->own_begin = 0;
+	snprintf(path, sizeof(path), "/proc/%u/pagemap", pid);
+	s->pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/%u/smaps", pid);
+	bool seen = tm_mappings_read(fopen(path, "re"), see_mapping, s);
+	if (s->pagemap >= 0)
+		close(s->pagemap);
+	b->rss_bytes = status_kib(pid, "VmRSS") << 10;
+	if (!seen || b->rss_bytes == 0)
+		return false;
+	a->doc->process.threads = status_kib(pid, "Threads");
+	add_parts(s);
+	return true;
+}
+
 /* Of one that is gone, as the process itself saw it last. */
 static bool add_sheet(struct tm_analysis *a)
 {
@@ -399,8 +458,7 @@ static bool add_sheet(struct tm_analysis *a)
 	const struct tm_ledger_sheet *last = last_sheet(a->ledger);
 	uint64_t end_ms = tm_ledger_now_ms(a->ledger);
 
-	if (last == NULL ||
-	    !read_smaps(s, fmemopen((void *)(uintptr_t)last->text, last->text_bytes, "r")))
+	if (!read_sheet(last, note_own, s) || !read_sheet(last, see_mapping, s))
 		return false;
 	a->doc->balance.rss_bytes = last->rss_bytes;
 	add_parts(s);

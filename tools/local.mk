@@ -57,6 +57,8 @@ tiermalloc_SOURCES = \
 	%reldir%/ledger_list.h \
 	%reldir%/library.h \
 	%reldir%/main.c \
+	%reldir%/mappings.c \
+	%reldir%/mappings.h \
 	%reldir%/page.S \
 	%reldir%/program.c \
 	%reldir%/program.h \

@@ -206,7 +206,7 @@ struct tm_ledger_header {
 	/* Of a Python: its _PyEval_EvalFrameDefault, 0: not known. */
 	uint64_t python_begin, python_end;
 	uint32_t gpu_pools; /* [atomic] records */
-	uint32_t unused;
+	uint32_t own_mib; /* below zone_base, that are the library's own, whatever it maps there */
 };
 _Static_assert(sizeof(struct tm_ledger_header) <= 4096, "one page");
 
@@ -260,12 +260,13 @@ _Static_assert(sizeof(struct tm_ledger_counters) <= 4096, "one page");
 /*
  * What the resident memory consists of, for the time after the process: each mapping with resident
  * pages, and guards of stacks, by its line of /proc/PID/smaps and of what follows it there "Rss",
- * "AnonHugePages" (if any), "Swap" (if any) and "VmFlags" (nr, io, pf alone; if any).
+ * "AnonHugePages" (if any), "Swap" (if any) and "VmFlags" (nr, io, pf alone; if any). Of anonymous ones
+ * also "Own: BEGIN-END N kB", for each part that the library mapped what of it is resident, and
+ * "Pymalloc: N kB M kB", what is resident of CPython's pools, and their size.
  */
 struct tm_ledger_sheet {
 	uint64_t at_ms;
-	uint64_t
-		rss_bytes; /* as the kernel sums it up elsewhere, before and after: what is nearer */
+	uint64_t rss_bytes; /* as the kernel sums it up elsewhere: what is nearer */
 	uint32_t text_bytes;
 	uint32_t cut; /* 1: there were more mappings than fit */
 	char text[];
@@ -347,10 +348,7 @@ struct tm_ledger_size {
 };
 _Static_assert(sizeof(struct tm_ledger_size) * TM_LEDGER_SIZES <= (256 << 10), "area");
 
-/*
- * tm_ledger_size.flags: of slots (up to 64 KiB) without births: live and peak are those of the moments
- * at which all was counted, count is what is certain, at least.
- */
+/* Its flags: of slots without births: live and peak as of the counts of all, count is at least so much. */
 #define TM_LEDGER_SIZE_SEEN 1u
 
 enum tm_ledger_authority {

@@ -15,6 +15,8 @@ libtmbase_a_SOURCES += \
 	%reldir%/parse.c \
 	%reldir%/parse.h \
 	%reldir%/parts.def \
+	%reldir%/pymalloc.c \
+	%reldir%/pymalloc.h \
 	%reldir%/stats.def \
 	%reldir%/symbols.def \
 	%reldir%/tiers.def \

@@ -12,6 +12,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/mem.h \
 	%reldir%/msg.c \
 	%reldir%/msg.h \
+	%reldir%/own.c \
+	%reldir%/own.h \
 	%reldir%/proc.c \
 	%reldir%/proc.h \
 	%reldir%/sys.h

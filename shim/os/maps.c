@@ -289,11 +289,18 @@ struct sheet {
 	struct tm_fmt_out out;
 	size_t whole; /* characters of mappings that are complete and stay */
 	bool wanted;  /* the one being read */
+	bool private; /* and it is anonymous, written, nobody else's */
+	uint64_t rss;
+	struct tm_maps_range range;
 	struct tm_maps_sheet *ret;
 };
 
 static void end_mapping(struct sheet *s)
 {
+	if (s->private && s->rss != 0 && s->ret->tell != NULL)
+		s->ret->tell(&s->out, &s->range);
+	s->private = false;
+	s->rss = 0;
 	if (s->out.len >= s->out.size)
 		s->ret->cut = true;
 	else if (s->wanted)
@@ -302,14 +309,24 @@ static void end_mapping(struct sheet *s)
 	s->wanted = false;
 }
 
-static bool is_guard(struct tm_str line, const struct tm_maps_range *range)
+/* No file, no name. */
+static bool is_nameless(struct tm_str line)
+{
+	return path_of(line).len == 0 && (line.len == 0 || line.at[line.len - 1] != ']');
+}
+
+static struct tm_str from_permissions(struct tm_str line)
 {
 	size_t at = 0;
 
 	while (at < line.len && line.at[at] != ' ')
 		at++;
-	line = (struct tm_str){line.at + at, line.len - at};
-	return tm_str_starts(line, " ---p") && path_of(line).len == 0 &&
+	return (struct tm_str){line.at + at, line.len - at};
+}
+
+static bool is_guard(struct tm_str line, const struct tm_maps_range *range)
+{
+	return tm_str_starts(from_permissions(line), " ---p") && path_of(line).len == 0 &&
 	       range->end - range->start <= GUARD_MAX;
 }
 
@@ -348,18 +365,22 @@ int tm_maps_write_sheet(char *text, size_t room, uintptr_t start, uintptr_t end,
 
 	if (err != 0)
 		return err;
-	*ret = (struct tm_maps_sheet){.bytes = 0};
+	*ret = (struct tm_maps_sheet){.tell = ret->tell};
 	while (next_line(&l, &line)) {
 		if (is_range(line, &range)) {
 			end_mapping(&s);
 			tm_fmt_add_bytes(&s.out, line.at, line.len);
 			tm_fmt_add_char(&s.out, '\n');
 			s.wanted = is_guard(line, &range);
+			s.private = tm_str_starts(from_permissions(line), " rw-p") &&
+				    is_nameless(line) && (range.end <= start || range.start >= end);
+			s.range = range;
 			continue;
 		}
 		uint64_t rss = kilobytes(line, "Rss:"), huge = kilobytes(line, "AnonHugePages:");
 		s.wanted |= rss != 0;
 		ret->resident_bytes += rss;
+		s.rss += rss;
 		if (range.start >= start && range.end <= end) {
 			ret->within.resident_bytes += rss;
 			ret->within.huge_bytes += huge;

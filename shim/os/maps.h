@@ -8,6 +8,7 @@
 #define TM_OS_MAPS_H
 
 #include "shim/base/attrs.h"
+#include "shim/base/fmt.h"
 #include "shim/base/parse.h"
 
 struct tm_maps_range {
@@ -68,6 +69,8 @@ struct tm_maps_sheet {
 	bool cut;                /* it had no room for all */
 	uint64_t resident_bytes; /* of all, in the text or not */
 	struct tm_maps_resident within;
+	/* Set by the caller, or NULL: may add lines about a private, nameless one outside [start, end). */
+	void (*tell)(struct tm_fmt_out *out, const struct tm_maps_range *range);
 };
 
 /*

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "shim/os/own.h"
 #include "shim/os/sys.h"
 
 /* Headers of the oldest libc we build on lack the newer advices. */
@@ -77,7 +78,10 @@ TM_AT_START_CODE void *tm_mem_map(size_t bytes)
 {
 	long got = tm_sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_OURS, -1, 0);
 
-	return tm_sys_is_error(got) ? NULL : (void *)got;
+	if (tm_sys_is_error(got))
+		return NULL;
+	tm_own_add((uintptr_t)got, bytes);
+	return (void *)got;
 }
 
 TM_AT_START_CODE int tm_mem_protect(void *at, size_t bytes, int prot)
@@ -87,6 +91,7 @@ TM_AT_START_CODE int tm_mem_protect(void *at, size_t bytes, int prot)
 
 int tm_mem_unmap_raw(void *at, size_t bytes)
 {
+	tm_own_drop((uintptr_t)at, bytes);
 	return tm_sys_munmap(at, bytes);
 }
 
@@ -99,6 +104,7 @@ TM_AT_START_CODE int tm_mem_unmap(void *at, size_t bytes)
 {
 	int saved, err;
 
+	tm_own_drop((uintptr_t)at, bytes);
 	if (tm_mem_release_ops.munmap == NULL)
 		return tm_sys_munmap(at, bytes);
 	saved = errno;
