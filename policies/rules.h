@@ -17,9 +17,13 @@
 #include "shim/base/parse.h"
 #include "shim/base/tunables.h"
 
-#define TM_RULES_MAX 1024u
+#define TM_RULES_MAX 4096u
 #define TM_RULES_WORDS (TM_RULES_MAX / 64)
 #define TM_RULES_LINE_MAX 4096u
+
+/* Requests that look at a rule's tier one by one only where a rule can be about them (shim/medium.c). */
+#define TM_RULES_MEDIUM_MIN 1025u
+#define TM_RULES_MEDIUM_MAX 65536u
 
 /* TM_PHASE_ANY stands in rules only. */
 enum tm_phase_kind { TM_PHASE_ANY, TM_PHASE_LOAD, TM_PHASE_SERVE };

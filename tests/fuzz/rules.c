@@ -96,7 +96,7 @@ static void ask(struct tm_rules *rules)
 				       .offset = roll(20)};
 	struct tm_rules_request request = {roll(2000000), 16u << roll(8),
 					   roll(2) ? TM_PHASE_LOAD : TM_PHASE_SERVE};
-	struct tm_rules_set by_place, by_thread;
+	struct tm_rules_set by_place = {0}, by_thread = {0};
 	uint32_t count = atomic_load(&rules->count);
 	uint32_t number;
 

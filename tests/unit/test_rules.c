@@ -52,7 +52,7 @@ static uint32_t ask_at(const char *module, const char *thread, size_t size, size
 				       .module = tm_str_of(module),
 				       .build_id = tm_str_of("0123456789abcdef"),
 				       .offset = 0x42};
-	struct tm_rules_set by_place, by_thread;
+	struct tm_rules_set by_place = {0}, by_thread = {0};
 
 	tm_rules_match_place(&rules, NULL, &place, &by_place);
 	tm_rules_match_thread(&rules, tm_str_of(thread), &by_thread);
@@ -237,20 +237,20 @@ Test(rules, a_symbol_matches_by_the_ranges_of_its_functions)
 	struct tm_rules_range range[2] = {{0x1000, 0x1100, 0}, {0x2000, 0x2100, 0}};
 	struct tm_rules_ranges ranges = {.range = range, .capacity = 2, .count = 2};
 	struct tm_rules_place place = {.address = 0x1000};
-	struct tm_rules_set set;
+	struct tm_rules_set set = {0};
 
 	parse("symbol=f -> tier=session");
 	tm_rules_match_place(&rules, &ranges, &place, &set);
-	cr_assert(tm_rules_set_is_empty(&set), "a return address is behind the call");
+	cr_assert(tm_rules_set_is_empty(&rules, &set), "a return address is behind the call");
 	place.address = 0x1100;
 	tm_rules_match_place(&rules, &ranges, &place, &set);
-	cr_assert_not(tm_rules_set_is_empty(&set), "a call may end a function");
+	cr_assert_not(tm_rules_set_is_empty(&rules, &set), "a call may end a function");
 	tm_rules_ranges_forget(&ranges, 0x1000, 0x1800);
 	tm_rules_match_place(&rules, &ranges, &place, &set);
-	cr_assert(tm_rules_set_is_empty(&set));
+	cr_assert(tm_rules_set_is_empty(&rules, &set));
 	place.address = 0x2050;
 	tm_rules_match_place(&rules, &ranges, &place, &set);
-	cr_assert_not(tm_rules_set_is_empty(&set));
+	cr_assert_not(tm_rules_set_is_empty(&rules, &set));
 }
 
 Test(rules, a_profile_decides_only_where_nobody_else_does)
@@ -311,4 +311,27 @@ Test(rules, zeros_are_no_text_and_a_byte_order_mark_is_none)
 	said[0] = '\0';
 	cr_assert_eq(tm_rules_parse(&rules, &text, tell, NULL), 0);
 	cr_assert(strstr(said, "a character that is no text in 'module=a?b") != NULL, "%s", said);
+}
+
+Test(rules, a_file_may_hold_thousands)
+{
+	enum { MANY = 2000 };
+	struct tm_rule *many = calloc(TM_RULES_MAX, sizeof(*many));
+	char *text = calloc(MANY, 64), *at = text;
+	struct tm_rules_set place = {0}, thread = {0};
+
+	for (int i = 0; i < MANY; i++)
+		at += sprintf(at, "size=%d -> tier=session\n", 70000 + i);
+	struct tm_rules_text t = {"f", tm_str_of(text), '\n'};
+	cr_assert_geq(tm_rules_count_lines(t.text, '\n'), MANY);
+	tm_rules_init(&rules, many, TM_RULES_MAX);
+	cr_assert_eq(tm_rules_parse(&rules, &t, NULL, NULL), MANY);
+	tm_rules_match_place(&rules, NULL, &(struct tm_rules_place){.address = 1}, &place);
+	tm_rules_match_thread(&rules, tm_str_of(""), &thread);
+	cr_assert_eq(tm_rules_match(&rules, &place, &thread,
+				    &(struct tm_rules_request){71999, 16, TM_PHASE_SERVE}),
+		     MANY);
+	cr_assert_not(tm_rules_reach_medium(&rules, &place));
+	free(text);
+	free(many);
 }
