@@ -113,7 +113,7 @@ static TM_NOINLINE unsigned place_rules(struct tm_route *route, uint16_t index)
 	if (route->where && route->rules->by_place)
 		route->where(route->context, r->return_address, &place);
 	tm_rules_match_place(route->rules, route->ranges, &place, set);
-	known = tm_rules_set_is_empty(set) ? RULES_NONE : RULES_SOME;
+	known = tm_rules_set_is_empty(route->rules, set) ? RULES_NONE : RULES_SOME;
 	atomic_store_explicit(&r->rules_generation, generation, memory_order_relaxed);
 	atomic_store_explicit(&r->rules, (uint8_t)known, memory_order_release);
 	return known;
@@ -438,6 +438,25 @@ unsigned tm_route_rule(struct tm_route *route, struct tm_route_thread *mine,
 	if (index != 0)
 		note_rule(&route->sites.record[index], (uint16_t)rule);
 	return rule;
+}
+
+struct tm_route_decision tm_route_ruled(struct tm_route *route, struct tm_route_thread *mine,
+					const struct tm_route_request *request, bool *ret_reached)
+{
+	bool large = request->size >= TM_PHASE_LARGE_BYTES;
+	struct tm_site_birth birth = {.key = tm_sites_key_coarse(request->return_address, large),
+				      .return_address = request->return_address,
+				      .level = TM_SITE_COARSE};
+	struct tm_route_decision d = {.site = tm_sites_enter(&route->sites, &birth),
+				      .tier = TM_TIER_ALL};
+
+	*ret_reached = true;
+	if (route->rules == NULL || d.site == 0)
+		return d;
+	obey_rules(route, mine, request, &d);
+	if (d.rule == 0)
+		*ret_reached = tm_rules_reach_medium(route->rules, &route->site_rules[d.site]);
+	return d;
 }
 
 void tm_route_heard(struct tm_route *route, struct tm_route_thread *mine, uint32_t requests)

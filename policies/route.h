@@ -201,6 +201,13 @@ void tm_route_heard(struct tm_route *route, struct tm_route_thread *mine, uint32
 unsigned tm_route_rule(struct tm_route *route, struct tm_route_thread *mine,
 		       const struct tm_route_request *request);
 
+/*
+ * What the rules say of a request of 1 to 64 KiB; tier TM_TIER_ALL: nothing. Learns nothing.
+ * `ret_reached`: false where no rule can decide about a request of such a size of this return address.
+ */
+struct tm_route_decision tm_route_ruled(struct tm_route *route, struct tm_route_thread *mine,
+					const struct tm_route_request *request, bool *ret_reached);
+
 /* Rules were added: decisions are made anew. */
 void tm_route_rules_added(struct tm_route *route);
 

@@ -7,10 +7,17 @@ static uint32_t count_of(const struct tm_rules *rules)
 	return atomic_load_explicit(&rules->count, memory_order_acquire);
 }
 
-static void clear(struct tm_rules_set *set)
+static uint32_t words_of(uint32_t count)
 {
-	for (size_t i = 0; i < TM_RULES_WORDS; i++)
-		set->word[i] = 0;
+	return (count + 63) / 64;
+}
+
+/* Sets of sites that no rule is about are never written: pages of zeros that are not resident. */
+static void clear(struct tm_rules_set *set, uint32_t count)
+{
+	for (uint32_t i = 0; i < words_of(count); i++)
+		if (set->word[i] != 0)
+			set->word[i] = 0;
 }
 
 static void put(struct tm_rules_set *set, uint32_t rule)
@@ -18,11 +25,12 @@ static void put(struct tm_rules_set *set, uint32_t rule)
 	set->word[rule / 64] |= UINT64_C(1) << (rule % 64);
 }
 
-bool tm_rules_set_is_empty(const struct tm_rules_set *set)
+bool tm_rules_set_is_empty(const struct tm_rules *rules, const struct tm_rules_set *set)
 {
+	uint32_t words = words_of(count_of(rules));
 	uint64_t any = 0;
 
-	for (size_t i = 0; i < TM_RULES_WORDS; i++)
+	for (uint32_t i = 0; i < words; i++)
 		any |= set->word[i];
 	return any == 0;
 }
@@ -67,7 +75,7 @@ void tm_rules_match_place(const struct tm_rules *rules, const struct tm_rules_ra
 {
 	uint32_t count = count_of(rules);
 
-	clear(ret_set);
+	clear(ret_set, count);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct tm_rule *rule = &rules->rule[i];
 
@@ -86,7 +94,7 @@ void tm_rules_match_thread(const struct tm_rules *rules, struct tm_str name,
 {
 	uint32_t count = count_of(rules);
 
-	clear(ret_set);
+	clear(ret_set, count);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct tm_rule *rule = &rules->rule[i];
 
@@ -108,10 +116,22 @@ static void note_used(struct tm_rule *rule)
 		atomic_store_explicit(&rule->used, 1, memory_order_relaxed);
 }
 
+bool tm_rules_reach_medium(const struct tm_rules *rules, const struct tm_rules_set *place)
+{
+	uint32_t words = words_of(count_of(rules));
+
+	for (uint32_t w = 0; w < words; w++)
+		for (uint64_t left = place->word[w]; left; left &= left - 1)
+			if (tm_rules_reaches(&rules->rule[w * 64 + (uint32_t)__builtin_ctzll(left)],
+					     TM_RULES_MEDIUM_MIN, TM_RULES_MEDIUM_MAX))
+				return true;
+	return false;
+}
+
 uint32_t tm_rules_match(struct tm_rules *rules, const struct tm_rules_set *place,
 			const struct tm_rules_set *thread, const struct tm_rules_request *request)
 {
-	uint32_t words = (count_of(rules) + 63) / 64;
+	uint32_t words = words_of(count_of(rules));
 	uint32_t profiled = 0;
 
 	for (uint32_t w = 0; w < words; w++) {

@@ -9,7 +9,10 @@
 
 #include "policies/rules.h"
 
-/* Rules whose place, or thread, is right: bit n for rule n. */
+/*
+ * Rules whose place, or thread, is right: bit n for rule n. What lies behind the rules there are is not
+ * looked at; sets are lent zeroed, or filled before.
+ */
 struct tm_rules_set {
 	uint64_t word[TM_RULES_WORDS];
 };
@@ -45,7 +48,17 @@ void tm_rules_match_place(const struct tm_rules *rules, const struct tm_rules_ra
 			  const struct tm_rules_place *place, struct tm_rules_set *ret_set);
 void tm_rules_match_thread(const struct tm_rules *rules, struct tm_str name,
 			   struct tm_rules_set *ret_set);
-bool tm_rules_set_is_empty(const struct tm_rules_set *set);
+bool tm_rules_set_is_empty(const struct tm_rules *rules, const struct tm_rules_set *set);
+
+/* Whether a rule of the set chooses a tier for some request of more than 1 KiB and up to 64 KiB. */
+bool tm_rules_reach_medium(const struct tm_rules *rules, const struct tm_rules_set *place);
+
+/* The same of one rule, and of sizes in [min, max]. */
+TM_INLINE bool tm_rules_reaches(const struct tm_rule *rule, uint64_t min, uint64_t max)
+{
+	return !rule->is_profile && rule->actions.tier != TM_TIER_ALL && rule->size_min <= max &&
+	       rule->size_max >= min;
+}
 
 /*
  * Number of the first rule in both sets that takes the request, + 1; one of a profile only if no other

@@ -8,6 +8,7 @@
 #include "shim/cxx.h"
 #include "shim/heap/span.h"
 #include "shim/heap/tcache_inline.h"
+#include "shim/heap/tier.h"
 
 TM_INLINE void *take(size_t size, const struct tm_site *site, enum tm_counting count)
 {
@@ -27,7 +28,8 @@ void *tm_alloc_page_aligned(size_t align, size_t size, struct tm_site site)
 {
 	size_t padded = (size + align - 1) & ~(align - 1);
 
-	if (padded <= TM_SMALL_MAX || !tm_class_is_aligned(padded, align))
+	if (padded <= TM_SMALL_MAX || !tm_class_is_aligned(padded, align) ||
+	    TM_UNLIKELY(tm_tier_is_ruled()))
 		return NULL;
 	if (padded > TM_SOLO_ABOVE)
 		return tm_tcache_take(TM_SOLO_CLASS, size, TM_SPAN_SOLO, &site, TM_COUNTED);
@@ -189,7 +191,8 @@ TM_INLINE void *take_temporary(size_t size, struct tm_site site)
 {
 	if (size <= TM_ARENA_MAX)
 		return tm_arena_try(size, site);
-	if (size > TM_SOLO_ABOVE || ((struct tm_heap *)tm_heap_word)->medium_left <= 0)
+	if (size > TM_SOLO_ABOVE || ((struct tm_heap *)tm_heap_word)->medium_left <= 0 ||
+	    TM_UNLIKELY(tm_tier_is_ruled()))
 		return NULL;
 	return tm_tcache_take(tm_class_of_medium(size), size, TM_SPAN_MEDIUM, &site, TM_COUNTED);
 }

@@ -10,6 +10,7 @@
 #include "shim/boot.h"
 #include "shim/early.h"
 #include "shim/foreign.h"
+#include "shim/heap/annex.h"
 #include "shim/heap/arena.h"
 #include "shim/heap/emergency.h"
 #include "shim/heap/extent.h"
@@ -23,6 +24,7 @@
 #include "shim/heap/tier.h"
 #include "shim/heap/trim.h"
 #include "shim/helper.h"
+#include "shim/medium.h"
 #include "shim/os/clock.h"
 #include "shim/pooling.h"
 #include "shim/routing.h"
@@ -95,7 +97,7 @@ static size_t collect_spans(struct tm_heap *h)
 	tm_trim_lock();
 	bytes = tm_trim_heap(h, TM_TRIM_PAGES) + tm_trim_orphans();
 	tm_trim_unlock();
-	return bytes;
+	return bytes + tm_annex_trim();
 }
 
 /* Loading alone is a guess: a part of its own held half as much again on programs that go on to work. */
@@ -175,16 +177,12 @@ static void *large_take(struct tm_heap *h, const struct request *r)
 	return p;
 }
 
-/* Now and then the policies are asked what lives how long; what is temporary goes to the arena. */
-static void *arena_take(struct tm_heap *h, const struct request *r)
+static void *slot_take(struct tm_heap *h, unsigned klass, const struct request *r)
 {
-	if (!tm_account_is_kept || r->tier != TM_TIER_ALL)
-		return NULL;
-	if (h->medium_left <= 0)
-		tm_routing_look(h);
-	if (r->size <= TM_SMALL_MAX || r->size > TM_ARENA_MAX || r->align > TM_ARENA_LINE)
-		return NULL;
-	return tm_arena_take_held(h, r->size, r->site);
+	if (klass >= TM_SMALL_CLASSES)
+		return tm_medium_take(h, &(struct tm_medium_request){r->size, r->align, klass,
+								     r->tier, r->site, r->asked});
+	return tm_tcache_refill(h, klass, r->size, r->site);
 }
 
 static void *serve(struct tm_heap *h, const struct request *r)
@@ -197,14 +195,12 @@ static void *serve(struct tm_heap *h, const struct request *r)
 				       : tm_class_of_aligned(r->size, r->align);
 	if (klass >= TM_CLASSES)
 		return large_take(h, r);
-	p = klass >= TM_SMALL_CLASSES ? arena_take(h, r) : NULL;
-	if (p == NULL)
-		p = tm_tcache_refill(h, klass, r->size, r->site);
+	p = slot_take(h, klass, r);
 	if (p == NULL) {
 		bool collected = collect_spans(h) != 0;
 
 		if (tm_purge_rescue(TM_PART_SPAN) || collected)
-			p = tm_tcache_refill(h, klass, r->size, r->site);
+			p = slot_take(h, klass, r);
 	}
 	if (p != NULL && r->fill == TM_FILL_ZERO)
 		memset(p, 0, r->size);
@@ -577,6 +573,8 @@ size_t tm_alloc_trim_tier(enum tm_tier tier)
 			bytes += tm_trim_orphans();
 			tm_trim_unlock();
 		}
+		tm_remote_flush(held.heap);
+		bytes += tm_annex_trim();
 		bytes += tm_purge_tier(tier);
 	}
 	tm_thread_leave(held);

@@ -266,9 +266,12 @@ static void count_granules(struct tm_snapshot *s)
 
 			count_span(g, &span);
 			add_to_tier(s, g, &span);
-			s->part[TM_PART_SPAN].blocks += span.blocks;
-			s->part[TM_PART_SPAN].live_bytes += span.live_bytes;
-			s->part[TM_PART_SPAN].slot_bytes += span.slot_bytes;
+			struct tm_snapshot_part *part =
+				&s->part[tm_zone.units[i / TM_UNIT_GRANULES].part];
+
+			part->blocks += span.blocks;
+			part->live_bytes += span.live_bytes;
+			part->slot_bytes += span.slot_bytes;
 		}
 	}
 }

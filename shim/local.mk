@@ -39,6 +39,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/fork.h \
 	%reldir%/helper.c \
 	%reldir%/helper.h \
+	%reldir%/medium.c \
+	%reldir%/medium.h \
 	%reldir%/module.h \
 	%reldir%/modules.c \
 	%reldir%/modules.h \

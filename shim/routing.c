@@ -59,6 +59,7 @@ struct mine {
 	uint32_t census_epoch;
 	uint64_t next_census_ns;
 	struct note *notes; /* TM_HEAP_ROWS, mapped for the first census */
+	uint32_t rows;      /* tm_routing.rows when rows began to ask the rules */
 };
 _Static_assert(sizeof(struct mine) <= TM_HEAP_ROOM_BYTES, "it fits behind a heap");
 
@@ -218,6 +219,37 @@ enum tm_rule_guard tm_routing_guard(struct tm_heap *h, const struct tm_routing_r
 			 : (enum tm_rule_guard)tm_rules_actions(&tm_routing.rules, rule)->guard;
 }
 
+enum tm_tier tm_routing_ruled(struct tm_heap *h, const struct tm_routing_request *request,
+			      enum tm_routing_reach *ret_reach)
+{
+	struct tm_route_request r = ask(h, request);
+	struct tm_route_decision d = {.tier = TM_TIER_ALL};
+	bool reached = true;
+
+	if (is_ready())
+		d = tm_route_ruled(&tm_routing.route, &mine_of_asker(h)->thread, &r, &reached);
+	*ret_reach = reached ? TM_ROUTING_SOME_RULE : TM_ROUTING_NO_RULE;
+	return d.authority == TM_AUTHORITY_RULE ? (enum tm_tier)d.tier : TM_TIER_ALL;
+}
+
+void tm_routing_ask_anew(void)
+{
+	if (tm_tier_is_ruled())
+		atomic_fetch_add_explicit(&tm_routing.rows, 1, memory_order_relaxed);
+}
+
+void tm_routing_ask_anew_here(struct tm_heap *h)
+{
+	struct mine *mine = mine_of(h);
+	uint32_t rows = atomic_load_explicit(&tm_routing.rows, memory_order_relaxed);
+
+	if (mine->rows == rows)
+		return;
+	mine->rows = rows;
+	for (uint32_t n = 1; n < h->rows; n++)
+		h->lists_of_row[n] = TM_RULED_LISTS;
+}
+
 /* --- blocks up to 64 KiB ---------------------------------------------------------------------- */
 
 static void count_alive(struct note *notes, const struct tm_granule *head)
@@ -279,9 +311,12 @@ static void census(struct tm_heap *h, struct note *notes)
 			count_alive(notes, g);
 	for (const struct tm_arena_block *b = h->arena_first; b != NULL; b = b->next)
 		count_alive(notes, b->granule);
-	for (uint32_t n = 1; n < rows; n++)
-		h->lists_of_row[n] =
-			is_temporary(h, n, &notes[n]) && !tm_tier_observe ? TM_ARENA_LISTS : 0;
+	for (uint32_t n = 1; n < rows; n++) {
+		bool temporary = is_temporary(h, n, &notes[n]);
+
+		if (h->lists_of_row[n] != TM_RULED_LISTS)
+			h->lists_of_row[n] = temporary && !tm_tier_observe ? TM_ARENA_LISTS : 0;
+	}
 }
 
 static void look_at_epoch(struct tm_heap *h, struct mine *mine)
@@ -307,6 +342,7 @@ void tm_routing_look(struct tm_heap *h)
 	struct mine *mine = mine_of(h);
 	uint64_t now = tm_clock_ms();
 
+	tm_routing_ask_anew_here(h);
 	/* Most programs, and most threads, end before the second look. */
 	if (mine->period == 0) {
 		mine->period = LOOK_FIRST;
@@ -419,6 +455,7 @@ void tm_routing_forget(uintptr_t begin, uintptr_t end)
 	if (atomic_load_explicit(&tm_routing.ready, memory_order_acquire))
 		tm_route_forget(&tm_routing.route, begin, end);
 	tm_places_forget(begin, end);
+	tm_routing_ask_anew();
 }
 
 enum tm_phase_kind tm_routing_phase(void)

@@ -21,6 +21,7 @@ struct tm_routing {
 	_Atomic bool ready;     /* the sites have memory */
 	_Atomic bool failed;    /* there is none: not tried again */
 	_Atomic uint8_t guards; /* bit n: a rule says enum tm_rule_guard n */
+	_Atomic uint32_t rows;  /* raised when rows have to ask the rules anew */
 	struct tm_lock lock;    /* of adding rules and of the first block */
 };
 extern TM_HIDDEN struct tm_routing tm_routing;
@@ -45,6 +46,19 @@ struct tm_route_decision tm_routing_decide(struct tm_heap *h,
  * given and what of it lives, once an epoch.
  */
 void tm_routing_look(struct tm_heap *h);
+
+/*
+ * The tier that a rule chooses for a request of 1 to 64 KiB; TM_TIER_ALL: none does. A profile's lines do
+ * not: what they say of such sizes is learned again before it would pay. TM_ROUTING_NO_RULE: no rule can
+ * ever be about such a request of this site.
+ */
+enum tm_routing_reach { TM_ROUTING_NO_RULE, TM_ROUTING_SOME_RULE };
+enum tm_tier tm_routing_ruled(struct tm_heap *h, const struct tm_routing_request *request,
+			      enum tm_routing_reach *ret_reach);
+
+/* [h held] Rules or modules came: its rows ask again. All heaps do, at their next look. */
+void tm_routing_ask_anew(void);
+void tm_routing_ask_anew_here(struct tm_heap *h);
 
 /* The block lies there now: what its death has to name, and what its rule asks for. */
 void tm_routing_born(void *p, struct tm_route_decision decision);

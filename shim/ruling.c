@@ -8,12 +8,15 @@
 #include "shim/base/bits.h"
 #include "shim/boot.h"
 #include "shim/heap/meta.h"
+#include "shim/heap/size_class.h"
+#include "shim/heap/tier.h"
 #include "shim/os/mem.h"
 #include "shim/os/msg.h"
 #include "shim/os/proc.h"
 #include "shim/places.h"
 #include "shim/pooling.h"
 #include "shim/routing.h"
+#include "shim/thread.h"
 
 /* Rules that tiermalloc_set_tier may add to those of the environment. */
 #define ADDED_RULES_MAX 64u
@@ -84,6 +87,19 @@ static void note_guard(const struct tm_rule *rule)
 					 memory_order_relaxed);
 }
 
+/* Requests of 1 to 64 KiB ask from the first such rule on. */
+static void note_reach(const struct tm_rule *rule)
+{
+	uint8_t bits = 0;
+
+	if (tm_rules_reaches(rule, TM_RULES_MEDIUM_MIN, TM_RULES_MEDIUM_MAX))
+		bits |= TM_TIER_RULED;
+	if (tm_rules_reaches(rule, TM_SOLO_ABOVE + 1, TM_SLOT_MAX))
+		bits |= TM_TIER_RULED_SOLO;
+	if (bits != 0 && !tm_tier_observe)
+		atomic_fetch_or_explicit(&tm_tier_ruled, bits, memory_order_relaxed);
+}
+
 static void read_rules(const char *value)
 {
 	struct tm_rules_text text = {"TIERMALLOC_RULES", tm_str_of(value), TM_RULES_INLINE};
@@ -104,6 +120,7 @@ static void read_rules(const char *value)
 	tm_rules_parse(&tm_routing.rules, &text, tell, NULL);
 	for (uint32_t i = 0; i < atomic_load(&tm_routing.rules.count); i++) {
 		note_guard(&tm_routing.rules.rule[i]);
+		note_reach(&tm_routing.rules.rule[i]);
 		tm_pooling_check(text.file, &tm_routing.rules.rule[i]);
 	}
 }
@@ -146,6 +163,7 @@ int tm_ruling_add(const char *line)
 	size_t len = text.text.len;
 	struct tm_rule rule;
 	struct tm_rules alone;
+	struct tm_thread_heap held;
 	char *copy;
 	int rc;
 
@@ -170,8 +188,14 @@ int tm_ruling_add(const char *line)
 		rc = -EINVAL;
 	if (rc == 0) {
 		note_guard(&rule);
+		note_reach(&rule);
 		tm_route_rules_added(&tm_routing.route);
+		tm_routing_ask_anew();
 	}
 	tm_lock_release(&tm_routing.lock);
+	held = tm_thread_enter();
+	if (held.hold != TM_THREAD_NONE)
+		tm_routing_ask_anew_here(held.heap);
+	tm_thread_leave(held);
 	return rc;
 }

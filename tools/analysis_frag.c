@@ -21,7 +21,7 @@
 #define PAGES_SHOWN 65536u
 #define SUGGEST_BYTES ((uint64_t)4 << 20) /* a rule is suggested from two pages on */
 #define SUGGESTIONS_MAX 8u
-#define MOVED_FROM ((uint64_t)64 << 10) /* the tier of smaller blocks is not chosen by rules */
+#define MOVED_FROM ((uint64_t)1 << 10) /* the tier of smaller blocks is not chosen by rules */
 
 struct unit {
 	uint64_t live_bytes; /* slots */

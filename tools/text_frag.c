@@ -271,7 +271,7 @@ static void print_suggestions(struct tm_text *t, const struct tm_document *doc, 
 	if (doc->suggestions.count == 0 && pinned >= SUGGEST_FROM)
 		tm_text_line(
 			t, TM_TEXT_DIM, "%s",
-			"suggest  no rule: rules move blocks above 64 KiB, by the call that makes "
+			"suggest  no rule: rules move blocks above 1 KiB, by the call that makes "
 			"them; here the program has to");
 	for (size_t i = 0; i < doc->suggestions.count && i < top; i++)
 		tm_text_prose(t, TM_TEXT_PLAIN, 9, "%s  %s   # %s, %s", i ? "       " : "suggest",

@@ -4,6 +4,7 @@
 #include "shim/heap/extent.h"
 #include "shim/heap/heap.h"
 #include "shim/heap/store.h"
+#include "shim/heap/tier.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
 
@@ -102,6 +103,8 @@ static unsigned add_row(struct tm_heap *h, uint64_t key, struct tm_site site)
 	row->height = key == site.return_address ? 0 : height16(h->stack_top - site.frame);
 	row->objects = 0;
 	row->bytes = 0;
+	if (TM_UNLIKELY(tm_tier_is_ruled()))
+		h->lists_of_row[h->rows] = TM_RULED_LISTS;
 	__atomic_store_n(&row->key, key, __ATOMIC_RELEASE); /* a reader may look on */
 	h->rows++;
 	probe(h, key, &slot);

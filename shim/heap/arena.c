@@ -447,11 +447,16 @@ leave:
 void *tm_arena_take_held(struct tm_heap *h, size_t size, struct tm_site site)
 {
 	unsigned id = tm_account_id(h, site);
-	void *p;
 
-	if (h->lists_of_row[id / 16] != TM_ARENA_LISTS)
-		return NULL;
-	p = take(h, tm_class_of_medium(size));
+	return h->lists_of_row[id / 16] == TM_ARENA_LISTS ? tm_arena_take_asked(h, size, site)
+							  : NULL;
+}
+
+void *tm_arena_take_asked(struct tm_heap *h, size_t size, struct tm_site site)
+{
+	unsigned id = tm_account_id(h, site);
+	void *p = take(h, tm_class_of_medium(size));
+
 	if (p == NULL)
 		return NULL;
 	note(h, p, id, size);

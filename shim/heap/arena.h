@@ -18,7 +18,7 @@
  *
  * Fixed sizes cost what slots do, 107 instructions a pair; 24 objects of random sizes freed together 440,
  * of slots 120; recorded engines 4 to 11 % more in all, within 2 % of the same peak. From TM_ARENA_MAX
- * to 64 KiB all tiers share spans. Without the account there are no arenas: rows say what is temporary.
+ * to 64 KiB all tiers share spans, unless somebody asks for one (annex.h). Without the account there are no arenas: rows say what is temporary.
  *
  * All functions but tm_arena_bytes are for the heap's holder.
  */
@@ -97,6 +97,9 @@ TM_INLINE void *tm_arena_try(size_t size, struct tm_site site)
 
 /* The same on the slow path, where the heap is held. */
 void *tm_arena_take_held(struct tm_heap *h, size_t size, struct tm_site site);
+
+/* And of whatever row, where somebody asks for it. */
+void *tm_arena_take_asked(struct tm_heap *h, size_t size, struct tm_site site);
 
 /* All blocks of an orphan. [heaps lock; `to` held by the caller] */
 void tm_arena_transfer(struct tm_heap *from, struct tm_heap *to);

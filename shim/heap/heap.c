@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "shim/heap/account.h"
+#include "shim/heap/annex.h"
 #include "shim/heap/arena.h"
 #include "shim/heap/inherit.h"
 #include "shim/heap/remote.h"
@@ -34,6 +35,7 @@ static struct {
 	struct tm_heap *first; /* all heaps, newest first; read without the lock by reports */
 	struct tm_heap *orphans;
 	struct tm_heap *shared;
+	struct tm_heap *_Atomic annex[TM_TIER_COUNT];
 	_Atomic uint32_t orphan_count;
 	bool wipe; /* [const after boot] a raw fork's child shall find its heap empty */
 } heaps = {.lock = TM_LOCK_INIT(TM_RANK_THREAD)};
@@ -104,6 +106,7 @@ TM_AT_START_CODE int tm_heap_init(void)
 	tm_lock_register(&heaps.lock);
 	tm_account_init();
 	tm_trim_init();
+	tm_annex_init();
 	/* The first stride decides whether the whole place is likely free. */
 	for (unsigned i = 0; i < BASE_TRIES; i++) {
 		heaps.base = (tm_zone.base - BASE_DISTANCE - i * (uintptr_t)4 * TM_ROWS_OFFSET) &
@@ -144,6 +147,8 @@ void tm_heap_forget_all(void)
 	heaps.first = NULL;
 	heaps.orphans = NULL;
 	heaps.shared = NULL;
+	for (int i = 0; i < TM_TIER_COUNT; i++)
+		atomic_store_explicit(&heaps.annex[i], NULL, memory_order_relaxed);
 	heaps.wipe = false;
 	atomic_store_explicit(&heaps.orphan_count, 0, memory_order_relaxed);
 }
@@ -169,6 +174,31 @@ struct tm_heap *tm_heap_shared_anew(void)
 	heaps.shared = NULL;
 	tm_lock_release(&heaps.lock);
 	return tm_heap_shared();
+}
+
+struct tm_heap *tm_heap_annex(enum tm_tier tier, enum tm_part part)
+{
+	struct tm_heap *h = atomic_load_explicit(&heaps.annex[tier], memory_order_acquire);
+
+	if (TM_LIKELY(h != NULL))
+		return h;
+	lock_heaps();
+	h = atomic_load_explicit(&heaps.annex[tier], memory_order_relaxed);
+	if (h == NULL && (h = create()) != NULL) {
+		h->tier = (uint8_t)tier;
+		h->part = (uint8_t)part;
+		h->birth = __atomic_load_n(&tm_account_birth, __ATOMIC_RELAXED);
+		atomic_store_explicit(&h->state, TM_HEAP_ANNEX, memory_order_relaxed);
+		atomic_store_explicit(&heaps.annex[tier], h, memory_order_release);
+	}
+	tm_lock_release(&heaps.lock);
+	return h;
+}
+
+struct tm_heap *tm_heap_annex_anew(enum tm_tier tier, enum tm_part part)
+{
+	atomic_store_explicit(&heaps.annex[tier], NULL, memory_order_relaxed);
+	return tm_heap_annex(tier, part);
 }
 
 void tm_heap_forsake(struct tm_heap *h)
@@ -277,6 +307,8 @@ bool tm_heap_take_arenas_from_orphans(struct tm_heap *h)
 
 void tm_heap_freed_for(struct tm_heap *h, size_t bytes)
 {
+	if (tm_annex_is(h))
+		tm_annex_freed(h, bytes);
 	if (atomic_load_explicit(&h->state, memory_order_relaxed) != TM_HEAP_ORPHAN)
 		return;
 	bytes += atomic_fetch_add_explicit(&h->orphan_freed, bytes, memory_order_relaxed);
@@ -326,7 +358,10 @@ void tm_heap_unlock(void)
 TM_AT_START_CODE void tm_heap_fork_child(struct tm_heap *mine)
 {
 	for (struct tm_heap *h = heaps.first; h != NULL; h = h->next) {
-		if (h == heaps.shared && tm_inherit_is_open(h))
+		/* nobody will adopt them */
+		if ((h == heaps.shared ||
+		     atomic_load_explicit(&h->state, memory_order_relaxed) == TM_HEAP_ANNEX) &&
+		    tm_inherit_is_open(h))
 			tm_inherit_settle_all(h);
 		if (h == mine || h == heaps.shared)
 			continue;

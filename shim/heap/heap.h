@@ -29,6 +29,7 @@
 #include <stdatomic.h>
 
 #include "shim/base/attrs.h"
+#include "shim/base/tunables.h"
 #include "shim/heap/granule.h"
 #include "shim/heap/size_class.h"
 #include "shim/heap/zone.h"
@@ -75,6 +76,7 @@ enum tm_heap_state {
 	TM_HEAP_UNUSED,
 	TM_HEAP_OWNED,
 	TM_HEAP_ORPHAN,
+	TM_HEAP_ANNEX, /* of no thread, for good: see annex.h */
 };
 
 struct tm_heap {
@@ -94,16 +96,16 @@ struct tm_heap {
 	uint32_t first_slot_frees; /* [owner] since the last trim: says that spans may be empty */
 	uint32_t current[TM_CLASSES]; /* [owner] the span that is being carved, by reference */
 	struct tm_heap *next;         /* [heaps lock] registry, never unlinked */
-	_Atomic size_t
-		orphan_freed; /* [atomic] bytes others freed into it since it was looked at */
-	struct tm_heap *next_orphan; /* [heaps lock] */
-	uintptr_t *tls_word;         /* [const while owned] the owner's TLS word */
-	_Atomic uint32_t state;      /* [heaps lock] enum tm_heap_state */
-	_Atomic uint32_t stolen;     /* [atomic] not 0: the helper works on it, see steal.c */
-	int32_t tid;                 /* [const while owned] */
-	uint32_t index;              /* [const] */
-	uint64_t idle_mark;          /* [helper] what its lists looked like at the last look */
-	uint64_t trimmed_mark;       /* [helper] and after the last trim; 1: trimmed orphan */
+	_Atomic size_t orphan_freed;  /* [atomic] bytes others freed into it, an orphan or an
+					annex, since it was looked at */
+	struct tm_heap *next_orphan;  /* [heaps lock] */
+	uintptr_t *tls_word;          /* [const while owned] the owner's TLS word */
+	_Atomic uint32_t state;       /* [heaps lock] enum tm_heap_state */
+	_Atomic uint32_t stolen;      /* [atomic] not 0: the helper works on it, see steal.c */
+	int32_t tid;                  /* [const while owned] */
+	uint32_t index;               /* [const] */
+	uint64_t idle_mark;           /* [helper] what its lists looked like at the last look */
+	uint64_t trimmed_mark;        /* [helper] and after the last trim; 1: trimmed orphan */
 	uint32_t look_spans; /* [owner] with so many spans, free ones are looked for before more */
 	uint64_t next_growth_ns;  /* [owner] not before, for looks before the heap grows */
 	uint64_t next_look_ms;    /* [owner] not before: looks may cost 2 % of the time */
@@ -118,6 +120,8 @@ struct tm_heap {
 	uint32_t inherited_frees; /* [owner] see inherit.h */
 	uint64_t inherited_done[2]; /* [owner] by class */
 	int32_t medium_left;        /* [owner] requests above 1 KiB until the slow path is asked */
+	uint8_t tier; /* [const] of an annex, of its spans; TM_TIER_ALL: the phase's */
+	uint8_t part; /* [const] enum tm_part that its spans come from */
 	TM_ALIGNED(TM_CACHE_LINE) _Atomic(struct tm_slot *) remote; /* [atomic] pushed by anyone */
 	_Atomic(struct tm_batch *) batches;  /* [atomic] the same, see remote.h */
 	_Atomic(struct tm_batch *) returned; /* [atomic] its own batches, emptied by others */
@@ -126,13 +130,18 @@ struct tm_heap {
 	TM_ALIGNED(2048)
 	uint16_t key_slot[TM_HEAP_KEY_SLOTS]; /* [owner] key hash -> row number * 16 */
 	/*
-	 * [owner] Which lists a row's requests above 1 KiB are served from: 0, or TM_ARENA_LISTS. Bytes
-	 * from the heap's address.
+	 * [owner] Which lists a row's requests above 1 KiB are served from: 0, TM_ARENA_LISTS, or
+	 * TM_RULED_LISTS. Bytes from the heap's address.
 	 */
 	uint16_t lists_of_row[TM_HEAP_ROWS];
 	struct tm_slot
 		*arena[TM_LISTS]; /* [owner] by class, from TM_SMALL_CLASSES on; see arena.h */
+	struct tm_slot *ruled[TM_MEDIUM_CLASSES]; /* always empty */
 };
+
+/* lists_of_row of a row whose requests ask the rules, each of them: lists without a slot. */
+#define TM_RULED_LISTS                                                                             \
+	(offsetof(struct tm_heap, ruled) - TM_SMALL_CLASSES * sizeof(struct tm_slot *))
 
 _Static_assert(offsetof(struct tm_heap, key_slot) == 2048,
 	       "the first 1024 key slots share the hot page");
@@ -173,6 +182,13 @@ int tm_heap_init(void);
 struct tm_heap *tm_heap_shared(void);
 /* The last one is half changed by a thread that vanished: another one. */
 struct tm_heap *tm_heap_shared_anew(void);
+
+/*
+ * The annex of a tier, whose spans come from `part`; NULL without memory. Its users hold the lock of
+ * annex.c. The second form as above.
+ */
+struct tm_heap *tm_heap_annex(enum tm_tier tier, enum tm_part part);
+struct tm_heap *tm_heap_annex_anew(enum tm_tier tier, enum tm_part part);
 
 /* Nobody's any more, and for nobody: its owner gives it up as it is. */
 void tm_heap_forsake(struct tm_heap *h);

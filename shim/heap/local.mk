@@ -2,6 +2,8 @@
 libtmcore_a_SOURCES += \
 	%reldir%/account.c \
 	%reldir%/account.h \
+	%reldir%/annex.c \
+	%reldir%/annex.h \
 	%reldir%/arena.c \
 	%reldir%/arena_check.c \
 	%reldir%/arena.h \

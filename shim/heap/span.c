@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "shim/heap/account.h"
+#include "shim/heap/annex.h"
 #include "shim/heap/arena.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/limit.h"
@@ -87,6 +88,11 @@ static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 	uint8_t *side = NULL;
 	char *base = NULL;
 
+	if (TM_UNLIKELY(h->tier != TM_TIER_ALL)) {
+		tier = (enum tm_tier)h->tier;
+		if (pool != NULL && pool->tier != h->tier)
+			pool = NULL;
+	}
 	if (TM_UNLIKELY(pool != NULL) && pool->tier != TM_TIER_ALL)
 		tier = (enum tm_tier)pool->tier;
 	if (!tm_tier_admits(tier, pages << TM_PAGE_SHIFT))
@@ -101,7 +107,7 @@ static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 	if (TM_UNLIKELY(pool != NULL))
 		base = tm_pool_take_span(pool);
 	if (base == NULL)
-		base = tm_extent_take(TM_PART_SPAN, pages, TM_GRANULE_BYTES / TM_PAGE_BYTES);
+		base = tm_extent_take((enum tm_part)h->part, pages, TM_GRANULE_PAGES);
 	if (base == NULL) {
 		if (side != NULL)
 			tm_account_side_give(side, side_bytes(klass));
@@ -134,6 +140,8 @@ static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 	set_first(head);
 	tm_tier_add_span(tier, pages << TM_PAGE_SHIFT);
 	link_span(h, head);
+	if (TM_UNLIKELY(h->part != TM_PART_SPAN))
+		tm_annex_grown(h, head);
 	if (tm_account_store.span != NULL)
 		tm_account_store.span(head);
 	return head;
@@ -191,7 +199,7 @@ int tm_span_fill(struct tm_heap *h, unsigned klass)
 	}
 	if (h->parked_spans != 0 && tm_trim_unpark(h, klass))
 		return 0;
-	if (tm_heap_take_from_orphans(h, klass))
+	if (!tm_annex_is(h) && tm_heap_take_from_orphans(h, klass))
 		return 0;
 	if (h->span_count >= h->look_spans && h->span_count >= LOOK_SPANS_MIN &&
 	    tm_clock_ns() >= h->next_growth_ns) {
@@ -324,7 +332,7 @@ void tm_span_release(struct tm_heap *h, struct tm_granule *head)
 	if (side != NULL)
 		tm_account_side_give(side, bytes);
 	if (pool == NULL || !tm_pool_give_span(pool, base))
-		tm_extent_give(TM_PART_SPAN, base, granules * (TM_GRANULE_BYTES / TM_PAGE_BYTES));
+		tm_extent_give((enum tm_part)h->part, base, granules * TM_GRANULE_PAGES);
 }
 
 int32_t tm_span_index(const struct tm_granule *head, const void *p)

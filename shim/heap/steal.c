@@ -13,6 +13,7 @@
 
 #include "shim/base/bits.h"
 #include "shim/base/fmt.h"
+#include "shim/heap/annex.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/limit.h"
@@ -257,6 +258,7 @@ size_t tm_trim_for_memory(struct tm_heap *h)
 	/* The caller's own heap is busy and its thread runs: it is not taken. */
 	tm_heap_each(take_from_sleeper, &bytes);
 	tm_trim_unlock();
+	bytes += tm_annex_trim();
 	return bytes + tm_purge_now();
 }
 
@@ -303,6 +305,8 @@ size_t tm_trim_heaps(uint64_t now_ms)
 	sum.released_bytes = tm_trim_orphans();
 	tm_heap_each(trim_sleeper, &sum);
 	tm_trim_unlock();
+	/* behind the others, which have handed over what they freed for them */
+	sum.released_bytes += tm_annex_tick();
 	pending_bytes = sum.pending_bytes;
 	return sum.released_bytes + sum.pending_bytes;
 }

@@ -8,6 +8,7 @@ struct tm_tier_state tm_tiers[TM_TIER_COUNT] = {
 	[TM_TIER_TEMPORARY] = {.max_bytes = UINT64_MAX},
 };
 _Atomic uint8_t tm_tier_of_spans = TM_TIER_PERSISTENT;
+_Atomic uint8_t tm_tier_ruled;
 bool tm_tier_observe;
 bool tm_tier_temporary_apart;
 

@@ -5,7 +5,8 @@
  *
  * Persistent blocks above 64 KiB have a part of the zone to themselves, temporary ones where that was
  * asked for (tm_tier_part). Slots up to 64 KiB share spans
- * of one part, and a span belongs to the tier that small requests have when it begins.
+ * of one part, and a span belongs to the tier that small requests have when it begins, but for those
+ * that somebody asked for a tier (annex.h).
  * Any thread; counters are relaxed, and exact once threads stand still.
  */
 #ifndef TM_HEAP_TIER_H
@@ -31,6 +32,19 @@ extern TM_HIDDEN _Atomic uint8_t tm_tier_of_spans;
 
 /* TIERMALLOC=observe: tiers are noted, everything lies in the part of the session tier. */
 extern TM_HIDDEN bool tm_tier_observe;
+
+/*
+ * Rules that choose a tier for requests of 1 to 64 KiB: enum tm_tier_ruled. Only set, never cleared.
+ * Requests of the last class do not look at their row, so that for them there is no free slot in any
+ * thread's heap while some rule is about them.
+ */
+enum tm_tier_ruled { TM_TIER_RULED = 1, TM_TIER_RULED_SOLO = 2 };
+extern TM_HIDDEN _Atomic uint8_t tm_tier_ruled;
+
+TM_INLINE bool tm_tier_is_ruled(void)
+{
+	return atomic_load_explicit(&tm_tier_ruled, memory_order_relaxed) != 0;
+}
 
 /* [const after boot] Some setting is for the temporary tier alone. */
 extern TM_HIDDEN bool tm_tier_temporary_apart;

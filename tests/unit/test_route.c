@@ -192,6 +192,39 @@ Test(route, a_rule_added_later_reaches_known_sites)
 	cr_assert_eq(ask(1, 8192, 1).rule, 2);
 }
 
+static struct tm_route_decision ruled(uintptr_t site, size_t size, bool *ret_reached)
+{
+	return tm_route_ruled(&route, &mine,
+			      &(struct tm_route_request){size, 16, 0x10000 + site, 1, 0},
+			      ret_reached);
+}
+
+Test(route, rules_are_asked_about_medium_requests_alone)
+{
+	struct tm_rules_text profile = {"p", tm_str_of("size=2K -> tier=temporary"), '\n'};
+	bool reached;
+
+	begin("module=liba* size>=4K -> tier=persistent\nsize>=65K -> tier=session\n"
+	      "module=libb* size<=1K -> tier=session\n");
+	serve();
+	live(1, 8192, 1, 4, 0);
+	struct tm_route_decision d = ruled(1, 4096, &reached);
+	cr_assert_eq(d.tier, TM_TIER_PERSISTENT);
+	cr_assert_eq(d.authority, TM_AUTHORITY_RULE);
+	cr_assert(reached);
+	d = ruled(1, 2048, &reached);
+	cr_assert_eq(d.tier, TM_TIER_ALL, "what was learned is not asked");
+	cr_assert(reached, "other sizes of this site are ruled");
+	d = ruled(0x20000, 2048, &reached);
+	cr_assert_eq(d.tier, TM_TIER_ALL);
+	cr_assert_not(reached, "no rule of its place is about such sizes");
+	cr_assert_eq(tm_rules_parse(&rules, &profile, NULL, NULL), 1);
+	rules.rule[atomic_load(&rules.count) - 1].is_profile = true;
+	d = ruled(0x20001, 2048, &reached);
+	cr_assert_eq(d.authority, TM_AUTHORITY_PROFILE);
+	cr_assert_not(tm_rules_reaches(&rules.rule[atomic_load(&rules.count) - 1], 1025, 65536));
+}
+
 Test(route, thread_rules_follow_the_name)
 {
 	begin("thread=worker* -> tier=temporary");

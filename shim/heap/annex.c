@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* annex: see annex.h. */
+#include "shim/heap/annex.h"
+
+#include "shim/heap/extent.h"
+#include "shim/heap/huge.h"
+#include "shim/heap/part.h"
+#include "shim/heap/remote.h"
+#include "shim/heap/span.h"
+#include "shim/heap/tcache.h"
+#include "shim/heap/tier.h"
+#include "shim/heap/trim.h"
+#include "shim/os/clock.h"
+#include "shim/os/lock.h"
+
+/* From so many spans on the persistent ones get huge pages: less fills none. */
+#define HUGE_FROM_BYTES ((size_t)1 << 20)
+/* What others freed is looked at from here on, and from an eighth of what it has. */
+#define LOOK_BYTES ((size_t)256 << 10)
+/* But not sooner: what is free serves the next requests, without a look. */
+#define LOOK_PAUSE_MS 100u
+
+#define LOCK TM_LOCK_INIT(TM_RANK_ANNEX)
+static struct tm_lock locks[TM_TIER_COUNT] = {LOCK, LOCK, LOCK, LOCK};
+_Static_assert(TM_TIER_COUNT == 4, "a lock for each");
+static uint64_t taken[TM_TIER_COUNT]; /* [lock] requests so far */
+
+static enum tm_part part_of(enum tm_tier tier)
+{
+	return tier == TM_TIER_PERSISTENT  ? TM_PART_PERSISTENT
+	       : tier == TM_TIER_TEMPORARY ? TM_PART_TEMPORARY
+					   : TM_PART_SPAN;
+}
+
+/* Whoever held it has vanished while its lists were in motion: another one. */
+static struct tm_heap *lock(enum tm_tier tier)
+{
+	if (tm_lock_acquire(&locks[tier]) == TM_LOCK_STOLEN)
+		return tm_heap_annex_anew(tier, part_of(tier));
+	return tm_heap_annex(tier, part_of(tier));
+}
+
+void *tm_annex_take(enum tm_tier tier, unsigned klass, size_t requested, struct tm_site site)
+{
+	struct tm_heap *h = lock(tier);
+	void *p;
+
+	taken[tier]++;
+	p = h == NULL ? NULL : tm_tcache_refill(h, klass, requested, site);
+
+	tm_lock_release(&locks[tier]);
+	return p;
+}
+
+void tm_annex_grown(const struct tm_heap *h, const struct tm_granule *head)
+{
+	uint32_t page = tm_zone_page(tm_span_base(head)), unit = page - page % TM_UNIT_PAGES;
+	uint32_t last = page + head->granules * TM_GRANULE_PAGES - 1;
+	struct tm_part_state *ps;
+
+	if (h->part != TM_PART_PERSISTENT ||
+	    (size_t)h->span_count << TM_GRANULE_SHIFT < HUGE_FROM_BYTES ||
+	    tm_huge_allowed() != TM_HUGE_ON_THP)
+		return;
+	ps = tm_extent_lock(TM_PART_PERSISTENT);
+	tm_huge_advise(unit, (last - unit) / TM_UNIT_PAGES + 1);
+	tm_extent_unlock(ps);
+}
+
+static size_t trim(struct tm_heap *h, enum tm_trim_depth depth)
+{
+	atomic_store_explicit(&h->orphan_freed, 0, memory_order_relaxed);
+	return tm_trim_heap(h, depth);
+}
+
+/* The caller may hold any lock, this one too. */
+static bool try_lock(const struct tm_heap *h)
+{
+	struct tm_lock *l = &locks[h->tier];
+
+	if (tm_lock_is_mine(l) || !tm_lock_try(l))
+		return false;
+	if (h == tm_heap_annex((enum tm_tier)h->tier, (enum tm_part)h->part))
+		return true;
+	tm_lock_release(l);
+	return false;
+}
+
+void tm_annex_freed(struct tm_heap *h, size_t bytes)
+{
+	bytes += atomic_fetch_add_explicit(&h->orphan_freed, bytes, memory_order_relaxed);
+	if (bytes < LOOK_BYTES + ((size_t)h->span_count << TM_GRANULE_SHIFT) / 8 ||
+	    tm_clock_ms() < __atomic_load_n(&h->next_look_ms, __ATOMIC_RELAXED) || !try_lock(h))
+		return;
+	trim(h, TM_TRIM_SPANS);
+	__atomic_store_n(&h->next_look_ms, tm_clock_ms() + LOOK_PAUSE_MS, __ATOMIC_RELAXED);
+	tm_lock_release(&locks[h->tier]);
+}
+
+static void trim_one(struct tm_heap *h, void *arg)
+{
+	size_t *bytes = arg;
+
+	if (!tm_annex_is(h) || !try_lock(h))
+		return;
+	*bytes += trim(h, TM_TRIM_PAGES);
+	tm_lock_release(&locks[h->tier]);
+}
+
+size_t tm_annex_trim(void)
+{
+	size_t bytes = 0;
+
+	tm_heap_each(trim_one, &bytes);
+	return bytes;
+}
+
+/* Idle since the look before, and something has happened since it was trimmed. */
+static void trim_idle(struct tm_heap *h, void *arg)
+{
+	size_t *bytes = arg;
+
+	if (!tm_annex_is(h) || !try_lock(h))
+		return;
+	if (h->idle_mark == taken[h->tier] &&
+	    (h->trimmed_mark != h->idle_mark || tm_remote_waits(h))) {
+		*bytes += trim(h, TM_TRIM_PAGES);
+		h->trimmed_mark = taken[h->tier];
+	}
+	h->idle_mark = taken[h->tier];
+	tm_lock_release(&locks[h->tier]);
+}
+
+size_t tm_annex_tick(void)
+{
+	size_t bytes = 0;
+
+	tm_heap_each(trim_idle, &bytes);
+	return bytes;
+}
+
+void tm_annex_init(void)
+{
+	for (int i = 0; i < TM_TIER_COUNT; i++)
+		tm_lock_register(&locks[i]);
+}
