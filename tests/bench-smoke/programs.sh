@@ -27,6 +27,7 @@ tensor_churn 40 touch 16
 tensor_churn 100 touch 2 stack
 kv_growth 2
 kv_floor 2 huge
+idle_floor 1 1
 session_churn 600 16 2 200 40
 request_storm 1 5000 50
 request_storm 2 5000 50

@@ -4,6 +4,8 @@
 
 Steps (tensor_churn touch): page faults per step after the fifth; system calls per step, as the
 difference of a run of 40 and one of 20 steps (strace). Refuted by anything but 0.
+Pauses (tensor_idle): CPU of a step and what is resident in a pause of 1.5 s, beside the same bytes
+written and given back without any allocator (idle_floor). Refuted by more CPU than those take.
 Growth (kv_growth): CPU of 48 buffers that grow to 16 MiB by 256 KiB, beside the same bytes written
 without any allocator (kv_floor): what the kernel asks for them. Each is run twice, and the second
 counts: huge pages made of what others used as small ones cost a virtual machine four times as much.
@@ -48,6 +50,23 @@ def steps(allocators, repeats):
     table(["allocator", "faults a step, all 40", "after the fifth", "system calls a step", "peak RSS MiB"], rows)
 
 
+def pauses(allocators, repeats):
+    who = [(a.name, a, [HERE + "/tensor_idle", "6", "memset", "64"]) for a in allocators]
+    who.append(("no allocator, a tenth kept", Allocator("x="), [HERE + "/idle_floor", "6", "1500", "10"]))
+    runs = {name: [] for name, _, _ in who}
+    for turn in range(repeats):
+        k = turn % len(who)
+        for name, a, command in who[k:] + who[:k]:
+            a.extra["IDLE_MS"] = "1500"
+            got = figures(a.run(command).stdout)
+            runs[name].append((got.get("cpu_ms", got.get("user_ms", 0) + got.get("sys_ms", 0)), got["end_rss_mb"]))
+            del a.extra["IDLE_MS"]
+    print("\nThe same, every byte written, with 1.5 s pauses.\n")
+    table(["run", "CPU ms a step, least run", "median", "resident in the pause, MiB"],
+          [[name, "%.0f" % min(c for c, _ in r), "%.0f" % statistics.median(c for c, _ in r),
+            "%.1f" % statistics.median(m for _, m in r)] for name, r in runs.items()])
+
+
 def growth(allocators, repeats):
     who = [(a.name, a, [HERE + "/kv_growth", "16"]) for a in allocators]
     who += [(name, Allocator("x="), [HERE + "/kv_floor", "16", how]) for name, how in FLOORS]
@@ -77,6 +96,7 @@ def main(words):
         sys.exit(__doc__)
     allocators = [Allocator(w) for w in words]
     steps(allocators, repeats)
+    pauses(allocators, min(repeats, 3))
     growth(allocators, max(repeats, 10))
 
 
