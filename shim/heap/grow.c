@@ -21,6 +21,13 @@
 #define CHUNK_UNITS_MIN 32u
 #define CHUNK_UNITS_MAX 512u
 
+/*
+ * A block that doubled when it came here won't grow again before it is full: where it covers less than
+ * this of its one unit, a huge page would bring half a unit for nothing. One that grows by steps is
+ * soon there.
+ */
+#define LEAPT_BYTES (TM_UNIT_BYTES / 4 * 3)
+
 /* The process has so much: then ranges get huge pages. */
 #define HUGE_FROM_BYTES ((size_t)32 << 20)
 
@@ -37,6 +44,7 @@ struct tm_range {
 	uint32_t tick;   /* [lock] of the last change */
 	uint32_t image;  /* [lock] grow.image when it came onto its list */
 	bool advised;    /* [lock] huge pages were asked for, for all that is mapped */
+	bool leapt; /* [lock] its block grew by a half and more, and leaves most of a unit empty */
 };
 
 struct range_list {
@@ -205,10 +213,13 @@ static void set_used(struct tm_range *r, uint32_t units)
  * In a small process the unit in which a block ends is worth more than its faults: a string that grows
  * to 4 MiB and some is no cache.
  */
-static bool is_worth_huge_pages(void)
+static bool is_worth_huge_pages(const struct tm_range *r, uint32_t units)
 {
-	return tm_zone.huge == TM_THP_EAGER ||
-	       tm_extent_used_bytes() + (grow.mapped_units << TM_UNIT_SHIFT) >= HUGE_FROM_BYTES;
+	if (tm_zone.huge == TM_THP_EAGER)
+		return true;
+	if (units == 1 && r->leapt)
+		return false;
+	return tm_extent_used_bytes() + (grow.mapped_units << TM_UNIT_SHIFT) >= HUGE_FROM_BYTES;
 }
 
 /* All of the range, of which units are about to count as mapped, so that it stays one mapping. */
@@ -221,7 +232,7 @@ static void advise(struct tm_range *r, uint32_t units)
 		/* but not over what the program advised itself */
 		if (!tm_zone_is_tainted(r->unit * TM_UNIT_PAGES, (size_t)units * TM_UNIT_PAGES))
 			from = 0;
-		if (is_worth_huge_pages())
+		if (is_worth_huge_pages(r, units))
 			r->advised =
 				tm_zone.os->hugepage(range_addr(r, from),
 						     (size_t)(units - from) << TM_UNIT_SHIFT) == 0;
@@ -303,7 +314,7 @@ static void put_free(struct tm_range *r)
 		push_empty(r);
 }
 
-struct tm_range *tm_grow_alloc(size_t bytes)
+struct tm_range *tm_grow_alloc(size_t bytes, size_t old_bytes)
 {
 	size_t units = units_of(bytes);
 	struct tm_range *r = NULL;
@@ -320,6 +331,7 @@ struct tm_range *tm_grow_alloc(size_t bytes)
 			r = empty_range(units);
 		if (r == NULL)
 			break;
+		r->leapt = bytes < LEAPT_BYTES && bytes / 3 > old_bytes / 2;
 		err = map_to(r, (uint32_t)units);
 		if (err == 0) {
 			set_used(r, (uint32_t)units);

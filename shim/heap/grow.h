@@ -18,8 +18,11 @@
 
 struct tm_range;
 
-/* A range for so many bytes from its start, contents undefined; NULL: no memory. */
-struct tm_range *tm_grow_alloc(size_t bytes);
+/*
+ * A range for so many bytes from its start, of a block that had old_bytes; contents undefined; NULL: no
+ * memory.
+ */
+struct tm_range *tm_grow_alloc(size_t bytes, size_t old_bytes);
 
 /* Where the range starts, a multiple of 2 MiB. */
 void *tm_grow_start(const struct tm_range *range);

@@ -179,7 +179,7 @@ static void *carry_to_grow(void *p, struct tm_granule *g, size_t bytes)
 {
 	size_t old_bytes = tm_large_usable(g);
 	size_t lead = old_bytes >= MOVE_FROM_BYTES ? (uintptr_t)p & (TM_UNIT_BYTES - 1) : 0;
-	struct tm_range *range = tm_grow_alloc(lead + bytes);
+	struct tm_range *range = tm_grow_alloc(lead + bytes, old_bytes);
 	char *to;
 
 	if (range == NULL)

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "shim/heap/huge.h"
 #include "tests/unit/heap_fake.h"
 
 static void *alloc(size_t bytes)
@@ -181,6 +182,30 @@ static void *grown(size_t bytes, uint64_t seed)
 	cr_assert_eq(release(fence), 0);
 	stamp(q, bytes, seed);
 	return q;
+}
+
+/* Of the first unit of a block that grew so. */
+static uint8_t stand_after(size_t from_bytes, size_t to_bytes)
+{
+	char *p = tm_large_alloc(from_bytes, 0, TM_FILL_ANY);
+
+	/* so that it can't grow where it is */
+	(void)tm_extent_take_at(TM_PART_LARGE, p + from_bytes, 16);
+	p = tm_large_resize(p, tm_zone_granule(p), to_bytes);
+	cr_assert_eq(tm_zone_granule(p)->large.part, TM_PART_GROW);
+	return tm_zone_unit(tm_zone_page(p))->stand;
+}
+
+Test(large, a_block_that_doubled_to_half_a_unit_takes_no_huge_page)
+{
+	heap_fresh();
+	tm_zone.huge = TM_THP_MADVISE;
+	cr_assert(tm_large_alloc(40 * MIB, 0, TM_FILL_ANY));
+	cr_assert_eq(stand_after(MIB / 2, MIB + 4096), TM_HUGE_SPARSE);
+	cr_assert_eq(stand_after(MIB, 2 * MIB), TM_HUGE_ON_THP, "it is full soon");
+	cr_assert_eq(stand_after(MIB / 4 * 3, MIB), TM_HUGE_ON_THP, "it grows by steps");
+	cr_assert_eq(stand_after(MIB, 4 * MIB), TM_HUGE_ON_THP);
+	heap_check();
 }
 
 Test(large, beyond_its_room_a_block_moves_with_its_pages)
