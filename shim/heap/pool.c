@@ -261,14 +261,15 @@ static void note_use(struct tm_pool *pool)
 static void *pop(struct tm_pool *pool, const struct tm_large_request *r)
 {
 	void *p = tm_zone_page_addr(pool->slot[pool->free - 1]);
+	/* what was kept may be of any part: its rule need not choose one */
+	enum tm_part part = (enum tm_part)tm_zone_unit(tm_zone_page(p))->part;
 
 	if (r->align > TM_PAGE_BYTES && ((uintptr_t)p & (r->align - 1)) != 0)
 		return NULL;
 	pool->free--;
 	note_use(pool);
 	pool->hits++;
-	tm_large_publish(p, r->bytes,
-			 (struct tm_large_home){r->tier, (enum tm_part)pool->part, pool});
+	tm_large_publish(p, r->bytes, (struct tm_large_home){r->tier, part, pool});
 	return p;
 }
 

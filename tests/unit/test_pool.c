@@ -325,6 +325,22 @@ Test(pool, keeping_pools_hold_what_was_freed)
 	check();
 }
 
+Test(pool, what_was_kept_goes_back_to_the_part_that_it_came_from)
+{
+	struct tm_pool *pool;
+	void *p;
+
+	fresh();
+	pool = make(SLOT_BYTES, 1, false);
+	p = tm_large_take(&(struct tm_large_request){SLOT_BYTES, 0, TM_FILL_ANY, TM_TIER_PERSISTENT,
+						     TM_PART_PERSISTENT});
+	tm_pool_adopt(pool, p);
+	cr_assert_eq(release(p), 0);
+	cr_assert_eq(take(pool), p);
+	cr_assert_eq(tm_zone_granule(p)->large.part, TM_PART_PERSISTENT);
+	check();
+}
+
 Test(pool, tiers_at_their_ceiling_get_nothing)
 {
 	uint64_t max[TM_TIER_COUNT] = {UINT64_MAX, UINT64_MAX, SLOT_BYTES + 1, UINT64_MAX};
