@@ -23,7 +23,6 @@ struct tm_pools;
 struct tm_context {
 	tm_cu_context handle;   /* NULL: slot is free; slot 0 stands for no context */
 	tm_cu_device device;    /* -1: unknown */
-	bool primary;           /* the device's, as cuDevicePrimaryCtxRetain gave it */
 	struct tm_pools *pools; /* NULL: none yet */
 	tm_cu_result broken;    /* a fault that every call of the context gives from now on; 0 */
 	uint64_t place; /* the same number and the slot's, for who keeps something by them */

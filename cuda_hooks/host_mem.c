@@ -3,7 +3,8 @@
  * host_mem: pinned host memory of cuMemAllocHost and cuMemHostAlloc.
  *
  * Pinning costs a walk over the pages, and unpinning waits for the device. A freed block is kept whole,
- * for requests of at most an eighth less with the same flags: no rounding to powers of two. It is not
+ * for requests of at most an eighth less, or as many pages, with the same flags: no rounding to powers of two, and
+ * none larger than what the driver was asked for, which refuses to copy past that. It is not
  * used again, nor given back to the driver, before transfers that were under way when it was freed have
  * ended (see context.h). Blocks that the program pins itself are not ours to keep.
  */
@@ -56,16 +57,16 @@ static bool take(uint16_t context, void **ptr, size_t bytes, uint32_t kind)
 {
 	struct tm_pools *p = tm_pools_of(context);
 	struct tm_context *c = tm_context_at(context);
-	uint64_t least = tm_bits_align_up(bytes, GRAIN);
+	uint64_t slack = tm_bits_max(bytes / 8, tm_bits_align_up(bytes, GRAIN) - bytes);
 	struct tm_pool_whole *w;
 	bool waiting = false;
 	if (p == NULL)
 		return false;
-	w = tm_pool_cache_take(&p->host, least, least / 8, kind, c->done, &waiting);
+	w = tm_pool_cache_take(&p->host, bytes, slack, kind, c->done, &waiting);
 	if (w == NULL && waiting && tm_root.options.cuda_free_sync == TM_CUDA_FREE_EVENT) {
 		tm_context_record(c, tm_context_current());
 		tm_context_settle(c);
-		w = tm_pool_cache_take(&p->host, least, least / 8, kind, c->done, NULL);
+		w = tm_pool_cache_take(&p->host, bytes, slack, kind, c->done, NULL);
 	}
 	if (w == NULL)
 		return false;
@@ -135,7 +136,7 @@ static tm_cu_result alloc(void **ptr, size_t bytes, unsigned int flags, uint32_t
 		return rc;
 	}
 	tm_hooks_lock();
-	note(context, *ptr, bytes, owner_of(tm_bits_align_up(bytes, GRAIN), kind));
+	note(context, *ptr, bytes, owner_of(bytes, kind));
 	tm_hooks_unlock();
 	return rc;
 }

@@ -47,68 +47,118 @@ tm_cu_result tm_on_cuGetProcAddress_v2(const char *symbol, void **pfn, int versi
 
 /* --- contexts end: their memory went with them ---------------------------------------------------------- */
 
+/*
+ * [lock] The devices' own contexts, as they were last retained. After a reset a program may go on with the same
+ * one, and reset it again.
+ */
+static tm_cu_context primaries[TM_TRACK_DEVICES];
+
+static bool is_numbered(tm_cu_device device)
+{
+	return device >= 0 && device < (int)TM_TRACK_DEVICES;
+}
+
+static void learn_primary(tm_cu_context context, tm_cu_device device)
+{
+	uint16_t i;
+	tm_hooks_lock();
+	i = tm_context_of(context);
+	if (i != 0)
+		tm_context_at(i)->device = device;
+	if (is_numbered(device))
+		primaries[device] = context;
+	tm_hooks_unlock();
+}
+
 tm_cu_result tm_on_cuDevicePrimaryCtxRetain(tm_cu_context *context, tm_cu_device device)
 {
 	tm_cu_result rc = tm_driver.cuDevicePrimaryCtxRetain(context, device);
-	uint16_t i;
-	if (rc != TM_CU_SUCCESS)
-		return rc;
-	tm_hooks_lock();
-	i = tm_context_of(*context);
-	if (i != 0) {
-		tm_context_at(i)->primary = true;
-		tm_context_at(i)->device = device;
-	}
-	tm_hooks_unlock();
+	if (rc == TM_CU_SUCCESS)
+		learn_primary(*context, device);
 	return rc;
 }
 
-static void forget_primary(tm_cu_device device)
-{
-	uint16_t i = 0;
-	tm_hooks_lock();
-	while ((i = tm_context_next_of(device, i)) != 0)
-		if (tm_context_at(i)->primary)
-			tm_device_forget_context(i);
-	tm_hooks_unlock();
-}
-
-static tm_cu_result after_release(tm_cu_result rc, tm_cu_device device)
+static bool is_active(tm_cu_device device)
 {
 	unsigned int flags;
 	int active = 1;
-	/* The last release ends the context. */
-	if (rc == TM_CU_SUCCESS && tm_driver.cuDevicePrimaryCtxGetState != NULL &&
-	    tm_driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == TM_CU_SUCCESS &&
-	    active == 0)
-		forget_primary(device);
+	return tm_driver.cuDevicePrimaryCtxGetState == NULL ||
+	       tm_driver.cuDevicePrimaryCtxGetState(device, &flags, &active) != TM_CU_SUCCESS ||
+	       active != 0;
+}
+
+/* Before it may end: one that was retained where we did not see it is asked for. */
+static void know_primary(tm_cu_device device)
+{
+	tm_cu_context context;
+	bool known;
+	tm_hooks_lock();
+	known = !is_numbered(device) || primaries[device] != NULL || !tm_context_any();
+	tm_hooks_unlock();
+	if (known || tm_driver.cuDevicePrimaryCtxGetState == NULL || !is_active(device) ||
+	    tm_driver.cuDevicePrimaryCtxRetain == NULL ||
+	    tm_driver.cuDevicePrimaryCtxRetain(&context, device) != TM_CU_SUCCESS)
+		return;
+	if (tm_driver.cuDevicePrimaryCtxRelease_v2 != NULL)
+		tm_driver.cuDevicePrimaryCtxRelease_v2(device);
+	else if (tm_driver.cuDevicePrimaryCtxRelease != NULL)
+		tm_driver.cuDevicePrimaryCtxRelease(device);
+	learn_primary(context, device);
+}
+
+/* What becomes of the handle. */
+enum end { END_RESET, END_RELEASED };
+
+static void forget_primary(tm_cu_device device, enum end end)
+{
+	uint16_t i;
+	if (!is_numbered(device))
+		return;
+	tm_hooks_lock();
+	i = tm_context_known(primaries[device]);
+	if (i != 0)
+		tm_device_forget_context(i);
+	if (end == END_RELEASED)
+		primaries[device] = NULL;
+	tm_hooks_unlock();
+}
+
+/* The last release ends the context. */
+static tm_cu_result after_release(tm_cu_result rc, tm_cu_device device)
+{
+	if (rc == TM_CU_SUCCESS && !is_active(device))
+		forget_primary(device, END_RELEASED);
 	return rc;
 }
 
 tm_cu_result tm_on_cuDevicePrimaryCtxRelease(tm_cu_device device)
 {
+	know_primary(device);
 	return after_release(tm_driver.cuDevicePrimaryCtxRelease(device), device);
 }
 
 tm_cu_result tm_on_cuDevicePrimaryCtxRelease_v2(tm_cu_device device)
 {
+	know_primary(device);
 	return after_release(tm_driver.cuDevicePrimaryCtxRelease_v2(device), device);
 }
 
 static tm_cu_result after_reset(tm_cu_result rc, tm_cu_device device)
 {
 	if (rc == TM_CU_SUCCESS)
-		forget_primary(device);
+		forget_primary(device, END_RESET);
 	return rc;
 }
 
 tm_cu_result tm_on_cuDevicePrimaryCtxReset(tm_cu_device device)
 {
+	know_primary(device);
 	return after_reset(tm_driver.cuDevicePrimaryCtxReset(device), device);
 }
 
 tm_cu_result tm_on_cuDevicePrimaryCtxReset_v2(tm_cu_device device)
 {
+	know_primary(device);
 	return after_reset(tm_driver.cuDevicePrimaryCtxReset_v2(device), device);
 }
 

@@ -37,11 +37,41 @@ static void release_all(void)
 	}
 }
 
+/* As a library does that got the function where no hook was. */
+static void retain_unseen(void)
+{
+	CUresult (*retain)(CUcontext *, CUdevice);
+	CUcontext ctx;
+	void *fn = NULL;
+	int status;
+	ok(tmfake_lookup("cuDevicePrimaryCtxRetain", &fn, 13000, 0, &status));
+	memcpy(&retain, &fn, sizeof(fn));
+	ok(retain(&ctx, 0));
+	ok(cuCtxSetCurrent(ctx));
+}
+
+static void resets(const char *mode)
+{
+	CUdeviceptr old;
+	int i;
+	retain_unseen();
+	for (i = 0; i < 3; i++) {
+		use(&old);
+		ok(cuDevicePrimaryCtxReset_v2(0));
+		claim(tmfake_used(0) == 0, "%s: %llu MiB stay after reset %d", mode,
+		      (unsigned long long)tmfake_used(0) / MIB, i);
+		/* The same context goes on. */
+	}
+	release_all();
+}
+
 static void body(const char *mode)
 {
 	CUcontext ctx, made, first = NULL;
 	CUdeviceptr old, p;
 	int i;
+	ok(cuInit(0));
+	resets(mode);
 	for (i = 0; i < 3; i++) {
 		ctx = claim_context();
 		use(&old);
