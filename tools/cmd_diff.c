@@ -40,11 +40,10 @@ void tm_text_diff(struct tm_text *t, const struct tm_document *doc,
 		if (bytes == 0 && objects == 0)
 			continue;
 		tm_analysis_name_frame(doc, tm_analysis_frame(doc, s), name, sizeof(name));
-		tm_text_line(t, TM_TEXT_PLAIN,
-			     "%+14" PRId64 " %+12" PRId64 " %+14" PRId64 " %11.1f%%  %-8s %s",
-			     bytes, objects, (int64_t)(s->alloc_objs - s->base_alloc_objs),
-			     up > 0 && bytes > 0 ? 100 * (double)bytes / (double)up : 0.0, s->id,
-			     name);
+		tm_text_named(t, TM_TEXT_PLAIN, name,
+			      "%+14" PRId64 " %+12" PRId64 " %+14" PRId64 " %11.1f%%  %-8s ", bytes,
+			      objects, (int64_t)(s->alloc_objs - s->base_alloc_objs),
+			      up > 0 && bytes > 0 ? 100 * (double)bytes / (double)up : 0.0, s->id);
 		shown++;
 	}
 	tm_text_gpu_diff(t, doc, options->top);

@@ -51,9 +51,9 @@ static void print_record(struct tm_text *t, const struct tm_decision *d)
 	}
 	name_authority(r, by, sizeof(by));
 	name_record(d, label, sizeof(label));
-	tm_text_line(t, TM_TEXT_PLAIN, "%-11s %-16s %10s %10s %9llu %9u %9u  %s",
-		     tm_document_tier_name((enum tm_doc_tier)r->tier), by, live, bytes,
-		     (unsigned long long)r->objects, r->short_lived, r->long_lived, label);
+	tm_text_named(t, TM_TEXT_PLAIN, label, "%-11s %-16s %10s %10s %9llu %9u %9u  ",
+		      tm_document_tier_name((enum tm_doc_tier)r->tier), by, live, bytes,
+		      (unsigned long long)r->objects, r->short_lived, r->long_lived);
 }
 
 static void print_all(const struct tm_decisions *d, const struct tm_ledger *l, size_t top)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_top: who holds memory, again and again. On a terminal the screen is redrawn until 'q'; in a pipe
- * one picture is printed, or as many as asked for.
+ * cmd_top: who holds memory, again and again. On a terminal a picture as high as it is redrawn until
+ * 'q', at once when the terminal changes its size; in a pipe one picture is printed, or as many as asked
+ * for.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -17,69 +18,88 @@
 #include "tools/control.h"
 #include "tools/select.h"
 
+#define ROWS_IN_PIPES 10u
+#define ROWS_UNKNOWN 24u
+/* With fewer rows than this behind them, the lines about the process but the verdict are left out. */
+#define ROWS_OF_SITES 4u
+/* Columns from which on a table shows more. */
+#define COLUMNS_TINY 48u
+#define COLUMNS_NARROW 100u
+#define COLUMNS_WIDE 160u
+
+enum key { KEY_INTERRUPT = 3, KEY_SUSPEND = 26, KEY_QUIT = 28 };
+
 struct view {
 	const char *target;
 	uint64_t interval_ms, pictures; /* 0: until the user ends it */
 	bool terminal;
 	bool dumb; /* a terminal that cannot be cleared: pictures one below the other */
+	bool keys; /* its mode was changed */
+	struct termios before;
+	unsigned rows;
 	uint64_t last_objects, last_ns;
 };
 
-static volatile sig_atomic_t ended;
+static volatile sig_atomic_t ended, resized;
 
 static void on_signal(int number)
 {
-	(void)number;
-	ended = 1;
+	if (number == SIGWINCH)
+		resized = 1;
+	else
+		ended = 1;
 }
 
-/* Without what was ever allocated, on a narrow terminal. */
-#define NARROW 100u
+static int take_valued(struct view *v, char option, const char *value)
+{
+	if (value == NULL || *value == '\0')
+		return tm_say_no_value("top", (char[]){'-', option, '\0'});
+	if (option == 'p') {
+		v->target = value;
+	} else if (option == 'n') {
+		if (tm_parse_u64(tm_str_of(value), &v->pictures) != 0)
+			return tm_say_usage("top: '-n %s' is no number", value);
+	} else if (tm_parse_time(tm_str_of(value), &v->interval_ms) != 0 || v->interval_ms < 50 ||
+		   v->interval_ms > INT32_MAX) {
+		return tm_say_usage("top: bad time '%s' of -d, use 50ms or more", value);
+	}
+	return 0;
+}
 
 static int parse(struct view *v, int argc, char **argv)
 {
 	static char folder[PATH_MAX];
+	int status = 0;
 
 	*v = (struct view){.interval_ms = 1000, .terminal = isatty(1)};
 	v->dumb = getenv("TERM") == NULL || strcmp(getenv("TERM"), "dumb") == 0;
 	v->pictures = v->terminal ? 0 : 1;
-	for (int i = 1; i < argc; i++) {
-		const char *value = i + 1 < argc ? argv[i + 1] : "";
-
-		if (strcmp(argv[i], "-p") == 0) {
-			v->target = value;
-		} else if (strcmp(argv[i], "-n") == 0) {
-			if (tm_parse_u64(tm_str_of(value), &v->pictures) != 0)
-				return tm_say_usage("top: '-n %s' is no number", value);
-		} else if (strcmp(argv[i], "-d") == 0) {
-			if (tm_parse_time(tm_str_of(value), &v->interval_ms) != 0 ||
-			    v->interval_ms < 50)
-				return tm_say_usage("top: bad time '%s' of -d, use 50ms or more",
-						    value);
+	for (int i = 1; i < argc && status == 0; i++) {
+		if (strcmp(argv[i], "-p") == 0 || strcmp(argv[i], "-n") == 0 ||
+		    strcmp(argv[i], "-d") == 0) {
+			status = take_valued(v, argv[i][1], argv[i + 1]);
+			i++;
 		} else if (argv[i][0] != '-' && v->target == NULL) {
 			v->target = argv[i];
-			continue;
 		} else {
-			return tm_say_unknown("top", argv[i]);
+			status = tm_say_unknown("top", argv[i]);
 		}
-		if (i + 1 == argc)
-			return tm_say_no_value("top", argv[i]);
-		i++;
 	}
 	if (v->target == NULL) {
 		tm_select_folder(folder, sizeof(folder));
 		v->target = folder;
 	}
-	return *v->target ? 0 : tm_say_usage("top: '-p' needs a process id");
+	return status;
 }
 
-static size_t rows_that_fit(const struct view *v)
+static unsigned rows_of_terminal(void)
 {
 	struct winsize size;
+	const char *lines = getenv("LINES");
 
-	if (v->terminal && ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_row > 12)
-		return size.ws_row - 11u;
-	return 10;
+	if (lines && atoi(lines) > 0)
+		return (unsigned)atoi(lines);
+	return ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_row ? size.ws_row : ROWS_UNKNOWN;
 }
 
 static void print_rates(struct view *v, struct tm_text *t, const struct tm_document *doc)
@@ -102,41 +122,136 @@ static void print_rates(struct view *v, struct tm_text *t, const struct tm_docum
 		      tm_text_delta(cached, b->cached), per_s);
 }
 
-static void print_sites(const struct view *v, struct tm_text *t, const struct tm_document *doc)
+static void print_titles(struct tm_text *t)
 {
-	size_t rows = rows_that_fit(v);
-
-	if (v->terminal)
-		rows -= tm_text_gpu_brief(t, doc, rows / 2);
-	else
-		tm_text_gpu_brief(t, doc, SIZE_MAX);
-	bool narrow = t->width && t->width < NARROW;
-
-	if (narrow)
-		tm_text_line(t, TM_TEXT_DIM, "%14s %12s  %-8s %s", "live bytes", "growth", "site",
+	if (t->width && t->width < COLUMNS_TINY)
+		tm_text_line(t, TM_TEXT_DIM, "%9s %11s  %s", "live", "growth", "where");
+	else if (t->width && t->width < COLUMNS_NARROW)
+		tm_text_line(t, TM_TEXT_DIM, "%9s %11s  %-7s %s", "live", "growth", "site",
 			     "where");
-	else
+	else if (t->width < COLUMNS_WIDE)
 		tm_text_line(t, TM_TEXT_DIM, "%14s %10s %12s %14s  %-8s %s", "live bytes",
 			     "objects", "allocated", "growth", "site", "where");
-	for (size_t i = 0; i < doc->sites.count && i < rows; i++) {
-		const struct tm_doc_site *s = &doc->sites.at[i];
-		enum tm_text_colour colour =
-			s->growth_bytes_per_h > 0 ? TM_TEXT_BAD : TM_TEXT_PLAIN;
-		char name[300], rate[32];
+	else
+		tm_text_line(t, TM_TEXT_DIM, "%14s %10s %12s %12s %14s  %-11s %-8s %s",
+			     "live bytes", "objects", "allocated", "freed", "growth", "tier",
+			     "site", "where");
+}
 
-		tm_analysis_name_frame(doc, tm_analysis_frame(doc, s), name, sizeof(name));
-		tm_text_rate(rate, s->growth_bytes_per_h);
-		if (narrow)
-			tm_text_line(t, colour, "%14" PRIu64 " %12s  %-8s %s", s->live_bytes, rate,
-				     s->id, name);
-		else
-			tm_text_line(t, colour,
-				     "%14" PRIu64 " %10" PRIu64 " %12" PRIu64 " %14s  %-8s %s",
-				     s->live_bytes, s->live_objs, s->alloc_objs, rate, s->id, name);
+static void print_site(struct tm_text *t, const struct tm_document *doc,
+		       const struct tm_doc_site *s)
+{
+	enum tm_text_colour colour = s->growth_bytes_per_h > 0 ? TM_TEXT_BAD : TM_TEXT_PLAIN;
+	char name[300], rate[32], live[24];
+
+	tm_analysis_name_frame(doc, tm_analysis_frame(doc, s), name, sizeof(name));
+	tm_text_rate(rate, s->growth_bytes_per_h);
+	tm_text_bytes(live, s->live_bytes);
+	if (t->width && t->width < COLUMNS_TINY)
+		tm_text_named(t, colour, name, "%9s %11s  ", live, rate);
+	else if (t->width && t->width < COLUMNS_NARROW)
+		tm_text_named(t, colour, name, "%9s %11s  %-7s ", live, rate, s->id);
+	else if (t->width < COLUMNS_WIDE)
+		tm_text_named(t, colour, name,
+			      "%14" PRIu64 " %10" PRIu64 " %12" PRIu64 " %14s  %-8s ",
+			      s->live_bytes, s->live_objs, s->alloc_objs, rate, s->id);
+	else
+		tm_text_named(t, colour, name,
+			      "%14" PRIu64 " %10" PRIu64 " %12" PRIu64 " %12" PRIu64
+			      " %14s  %-11s %-8s ",
+			      s->live_bytes, s->live_objs, s->alloc_objs, s->free_objs, rate,
+			      tm_document_tier_name(s->tier), s->id);
+}
+
+static unsigned rows_in(const char *text)
+{
+	unsigned n = 0;
+
+	for (; (text = strchr(text, '\n')) != NULL; text++)
+		n++;
+	return n;
+}
+
+/* What is above the sites; "brief": of the process the verdict alone. */
+static void print_head(struct view *v, struct tm_text *t, const struct tm_document *doc, bool brief)
+{
+	if (brief) {
+		tm_text_line(t, TM_TEXT_PLAIN, "VERDICT  %s",
+			     doc->verdict.text ? doc->verdict.text : "none");
+	} else {
+		tm_text_head(t, doc, "top");
+		print_rates(v, t, doc);
+		tm_text_gpu_brief(t, doc, v->terminal ? v->rows / 4 : SIZE_MAX);
 	}
+	print_titles(t);
+}
+
+/* NULL without memory. */
+static char *head_text(struct view *v, struct tm_text *t, const struct tm_document *doc, bool brief)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+
+	t->out = open_memstream(&text, &bytes);
+	if (t->out == NULL)
+		return NULL;
+	print_head(v, t, doc, brief);
+	return fclose(t->out) == 0 ? text : NULL;
+}
+
+static char *body_text(const struct view *v, struct tm_text *t, const struct tm_document *doc,
+		       size_t rows)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+
+	t->out = open_memstream(&text, &bytes);
+	if (t->out == NULL)
+		return NULL;
+	for (size_t i = 0; i < doc->sites.count && i < rows; i++)
+		print_site(t, doc, &doc->sites.at[i]);
 	if (v->terminal && !v->dumb)
 		tm_text_line(t, TM_TEXT_DIM, "q ends it; tiermalloc leaks %" PRIu64 " judges",
 			     doc->process.pid);
+	return fclose(t->out) == 0 ? text : NULL;
+}
+
+/* Rows of a text, from "row" on, over what is there; none below the last. Returns where it stopped. */
+static unsigned put_rows(const struct view *v, unsigned row, const char *text)
+{
+	for (; row < v->rows && *text; row++) {
+		size_t n = strcspn(text, "\n");
+
+		printf("%s%.*s\033[K", row ? "\r\n" : "\033[H", (int)n, text);
+		text += n + (text[n] == '\n');
+	}
+	return row;
+}
+
+/* Over the last picture, without a moment in which there is none. */
+static void draw(struct view *v, const struct tm_document *doc)
+{
+	bool screen = v->terminal && !v->dumb;
+	size_t rows = ROWS_IN_PIPES;
+	struct tm_text t;
+
+	tm_text_init(&t, stdout);
+	char *head = head_text(v, &t, doc, false);
+	if (head && screen && rows_in(head) + 1 + ROWS_OF_SITES > v->rows) {
+		free(head);
+		head = head_text(v, &t, doc, true);
+	}
+	if (head && screen)
+		rows = v->rows > rows_in(head) + 1 ? v->rows - rows_in(head) - 1 : 0;
+	char *body = head ? body_text(v, &t, doc, rows) : NULL;
+	if (body && screen) {
+		put_rows(v, put_rows(v, 0, head), body);
+		fputs("\033[J", stdout);
+	} else if (body) {
+		printf("%s%s", head, body);
+	}
+	free(head);
+	free(body);
 }
 
 static int print_picture(struct view *v, const char *path)
@@ -144,42 +259,86 @@ static int print_picture(struct view *v, const char *path)
 	struct tm_select s;
 	struct tm_ledger ledger;
 	struct tm_document doc;
-	struct tm_text t;
 
 	tm_select_init(&s, TM_DOC_LEAK);
-	s.analysis.symbol_sites = rows_that_fit(v);
+	v->rows = v->terminal ? rows_of_terminal() : ROWS_IN_PIPES;
+	s.analysis.symbol_sites = v->rows > ROWS_IN_PIPES ? v->rows : ROWS_IN_PIPES;
 	tm_control_prepare(path, false);
 	if (tm_ledger_open(&ledger, path) != 0)
 		return TM_EXIT_USAGE;
 	tm_document_init(&doc);
 	tm_analysis_fill(&doc, &ledger, &s.analysis);
-	tm_text_init(&t, stdout);
-	if (v->terminal && !v->dumb)
-		fputs("\033[H\033[2J", stdout);
-	tm_text_head(&t, &doc, "leak");
-	print_rates(v, &t, &doc);
-	print_sites(v, &t, &doc);
-	fflush(stdout);
+	draw(v, &doc);
 	bool over = doc.process.ended != TM_DOC_RUNNING;
 	tm_document_clear(&doc);
 	tm_ledger_close(&ledger);
-	return over ? -1 : 0;
+	return fflush(stdout) != 0 || over ? -1 : 0;
+}
+
+static void begin_keys(struct view *v)
+{
+	struct termios raw = v->before;
+
+	if (!v->keys)
+		return;
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ISIG);
+	tcsetattr(0, TCSANOW, &raw);
+	if (!v->dumb)
+		fputs("\033[?25l\033[H\033[2J", stdout);
+	fflush(stdout);
+}
+
+/* The last picture stays, and what comes next begins below it. */
+static void end_keys(const struct view *v)
+{
+	if (!v->keys)
+		return;
+	if (!v->dumb)
+		fputs("\033[?25h\r\n", stdout);
+	fflush(stdout);
+	tcsetattr(0, TCSANOW, &v->before);
+}
+
+/* False: the user has ended it. */
+static bool take_key(struct view *v)
+{
+	char c = 0;
+
+	if (read(0, &c, 1) != 1 || c == 'q' || c == 'Q' || c == KEY_INTERRUPT || c == KEY_QUIT)
+		return false;
+	if (c == KEY_SUSPEND) {
+		end_keys(v);
+		raise(SIGSTOP);
+		begin_keys(v);
+	}
+	return true;
 }
 
 /* True when the user wants to go on. */
-static bool wait_for_next(const struct view *v)
+static bool wait_for_next(struct view *v)
 {
-	struct pollfd key = {.fd = v->terminal && isatty(0) ? 0 : -1, .events = POLLIN};
-	char c = 0;
+	struct pollfd key = {.fd = v->keys ? 0 : -1, .events = POLLIN};
 
-	if (poll(&key, 1, (int)v->interval_ms) > 0 && read(0, &c, 1) == 1 && (c == 'q' || c == 3))
+	if (poll(&key, 1, (int)v->interval_ms) > 0 && !take_key(v))
 		return false;
+	if (resized && v->terminal && !v->dumb)
+		fputs("\033[2J", stdout);
+	resized = 0;
 	return !ended;
+}
+
+static void catch_signals(void)
+{
+	struct sigaction action = {.sa_handler = on_signal}; /* no SA_RESTART: poll must return */
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+	sigaction(SIGWINCH, &action, NULL);
 }
 
 int tm_cmd_top(int argc, char **argv)
 {
-	struct termios before, raw;
 	struct view v;
 	char path[PATH_MAX];
 	int status = parse(&v, argc, argv);
@@ -188,20 +347,15 @@ int tm_cmd_top(int argc, char **argv)
 		status = tm_select_ledger(v.target, path, sizeof(path));
 	if (status)
 		return status;
-	bool keys = v.terminal && tcgetattr(0, &before) == 0;
-	if (keys) {
-		raw = before;
-		raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-		tcsetattr(0, TCSANOW, &raw);
-		signal(SIGINT, on_signal);
-		signal(SIGTERM, on_signal);
-	}
+	v.keys = v.terminal && tcgetattr(0, &v.before) == 0;
+	if (v.terminal)
+		catch_signals();
+	begin_keys(&v);
 	for (uint64_t n = 1; status == 0; n++) {
 		status = print_picture(&v, path);
 		if (status || n == v.pictures || !wait_for_next(&v))
 			break;
 	}
-	if (keys)
-		tcsetattr(0, TCSANOW, &before);
+	end_keys(&v);
 	return status > 0 ? status : TM_EXIT_CLEAN;
 }

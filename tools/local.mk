@@ -114,6 +114,8 @@ tiermalloc_SOURCES += \
 	%reldir%/suppressions.h \
 	%reldir%/symbols.h \
 	%reldir%/text.c \
+	%reldir%/text_fit.c \
+	%reldir%/text_fit.h \
 	%reldir%/text.h \
 	%reldir%/text_frag.c \
 	%reldir%/text_full.c \

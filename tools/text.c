@@ -26,34 +26,13 @@ void tm_text_init(struct tm_text *t, FILE *out)
 	*t = (struct tm_text){.out = out};
 	if (!terminal)
 		return;
+	t->set = tm_text_fit_set();
 	t->colours = (no_colour == NULL || *no_colour == '\0') && term != NULL &&
 		     strcmp(term, "dumb") != 0;
 	if (columns && atoi(columns) > 0)
 		t->width = (unsigned)atoi(columns);
 	else if (ioctl(fileno(out), TIOCGWINSZ, &size) == 0)
 		t->width = size.ws_col;
-}
-
-/* Bytes of the text that fill so many columns; a character of UTF-8 is one. */
-static size_t cut(const char *text, size_t columns)
-{
-	size_t i = 0;
-
-	while (text[i] && columns-- > 0) {
-		i++;
-		while (((unsigned char)text[i] & 0xc0) == 0x80)
-			i++;
-	}
-	return i;
-}
-
-/* Names come from other people's files: what would steer a terminal is shown as '?'. */
-static void defuse(char *text)
-{
-	for (; *text; text++) {
-		if ((unsigned char)*text < ' ' || *text == 127)
-			*text = '?';
-	}
 }
 
 static void put_line(struct tm_text *t, enum tm_text_colour colour, const char *text)
@@ -72,21 +51,62 @@ void tm_text_line(struct tm_text *t, enum tm_text_colour colour, const char *for
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	defuse(text);
-	if (t->width && cut(text, t->width) < strlen(text)) {
-		/* "…" would not show everywhere. */
-		size_t at = cut(text, t->width > 1 ? t->width - 1 : 1);
+	tm_text_fit_defuse(text, t->set);
+	if (t->width && tm_text_fit_columns(text) > t->width) {
+		size_t at = tm_text_fit_cut(text, t->width - 1);
+
 		text[at] = '~';
 		text[at + 1] = '\0';
 	}
 	put_line(t, colour, text);
 }
 
+/* "function  file.c:12": the place is kept whole where that leaves the function half of the room. */
+static void squeeze_name(char *name, size_t size, size_t room)
+{
+	char *gap = strstr(name, "  "), place[300];
+	size_t behind = gap ? tm_text_fit_columns(gap) : 0;
+
+	if (gap == NULL || tm_text_fit_columns(name) <= room || strlen(gap) >= sizeof(place)) {
+		tm_text_fit_squeeze(name, room);
+		return;
+	}
+	strcpy(place, gap);
+	*gap = '\0';
+	if (behind * 2 > room) {
+		tm_text_fit_squeeze(name, room);
+		return;
+	}
+	tm_text_fit_squeeze(name, room - behind);
+	snprintf(name + strlen(name), size - strlen(name), "%s", place);
+}
+
+void tm_text_named(struct tm_text *t, enum tm_text_colour colour, const char *name,
+		   const char *format, ...)
+{
+	char text[LINE_MAX_BYTES], whole[LINE_MAX_BYTES];
+	va_list args;
+	size_t before;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	snprintf(whole, sizeof(whole), "%s", name);
+	tm_text_fit_defuse(whole, t->set);
+	before = tm_text_fit_columns(text);
+	if (t->width)
+		squeeze_name(whole, sizeof(whole), t->width > before ? t->width - before : 0);
+	tm_text_line(t, colour, "%s%s", text, whole);
+}
+
 /* Bytes that fit into a row: to the last space, without one as many as there is room for. */
 static size_t row_of(const char *text, size_t columns)
 {
-	size_t room = cut(text, columns), at = room;
+	size_t room = tm_text_fit_cut(text, columns), at;
 
+	if (room == 0) /* of two columns, in one */
+		room = tm_text_fit_cut(text, 2);
+	at = room;
 	if (text[room] == '\0')
 		return room;
 	while (at > 0 && text[at] != ' ')
@@ -105,7 +125,7 @@ void tm_text_prose(struct tm_text *t, enum tm_text_colour colour, unsigned inden
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	defuse(text);
+	tm_text_fit_defuse(text, t->set);
 	if (t->width < indent + PROSE_COLUMNS)
 		indent = 0;
 	do {
@@ -114,7 +134,7 @@ void tm_text_prose(struct tm_text *t, enum tm_text_colour colour, unsigned inden
 		size_t n = t->width == 0 ? strlen(rest) : row_of(rest, columns);
 
 		if (before == 0 && n < indent && rest[n])
-			n = cut(rest, columns);
+			n = tm_text_fit_cut(rest, columns);
 		size_t shown = n;
 
 		while (rest[n] && shown > 0 && rest[shown - 1] == ' ')
@@ -185,7 +205,9 @@ void tm_text_head(struct tm_text *t, const struct tm_document *doc, const char *
 	char up[24], age[24], ended[80], threads[32] = "";
 
 	tm_text_prose(t,
-		      strcmp(what, "leak") == 0 ? colour_of(doc->verdict.outcome) : TM_TEXT_PLAIN,
+		      strcmp(what, "leak") == 0 || strcmp(what, "top") == 0
+			      ? colour_of(doc->verdict.outcome)
+			      : TM_TEXT_PLAIN,
 		      9, "VERDICT  %s", doc->verdict.text ? doc->verdict.text : "none");
 	snprintf(ended, sizeof(ended), "%s", tm_document_ended_name(p->ended));
 	if (p->ended == TM_DOC_KILLED && p->heartbeat_age_ms != TM_DOC_UNKNOWN)
@@ -193,11 +215,12 @@ void tm_text_head(struct tm_text *t, const struct tm_document *doc, const char *
 			 "killed (no mark of a clean exit), last heard of %s ago",
 			 tm_text_time(age, p->heartbeat_age_ms));
 	if (p->threads != TM_DOC_UNKNOWN)
-		snprintf(threads, sizeof(threads), "  %" PRIu64 " threads", p->threads);
+		snprintf(threads, sizeof(threads), "  %" PRIu64 " thread%s", p->threads,
+			 p->threads == 1 ? "" : "s");
 	tm_text_prose(
-		t, TM_TEXT_PLAIN, 2,
-		"tiermalloc %s report  %s pid %" PRIu64 " (host %s)  %s  up %s%s", what,
-		p->program ? p->program : "?", p->pid, p->host ? p->host : "?", ended,
+		t, TM_TEXT_PLAIN, 2, "tiermalloc %s%s  %s pid %" PRIu64 " (host %s)  %s  up %s%s",
+		what, strcmp(what, "top") == 0 ? "" : " report", p->program ? p->program : "?",
+		p->pid, p->host ? p->host : "?", ended,
 		tm_text_time(up,
 			     doc->capture.t1_unix_ns > doc->capture.t0_unix_ns
 				     ? (doc->capture.t1_unix_ns - doc->capture.t0_unix_ns) / 1000000
@@ -223,21 +246,29 @@ static bool ends_here(const struct tm_doc_frame *f)
 			 strncmp(f->fn, "__clone", 7) == 0);
 }
 
-void tm_text_stack(struct tm_text *t, const struct tm_document *doc, const struct tm_doc_site *site,
-		   unsigned lines)
+static void name_with_inlining(const struct tm_document *doc, const struct tm_doc_frame *f,
+			       char *buf, size_t size)
 {
-	const struct tm_doc_frame *first = tm_analysis_frame(doc, site);
+	size_t at;
+
+	tm_analysis_name_frame(doc, f, buf, size);
+	at = strlen(buf);
+	if (f && f->inline_of != TM_DOC_NOWHERE)
+		snprintf(buf + at, size - at, "  (inlined)");
+}
+
+void tm_text_callers(struct tm_text *t, const struct tm_document *doc, uint32_t stack,
+		     unsigned lines)
+{
+	const struct tm_doc_frame *first = tm_analysis_frame_of(doc, stack);
 	char name[300];
 	unsigned shown = 0;
 	bool inside = false;
-	bool skips = first && !tm_analysis_is_interpreter(doc, first);
 
-	tm_analysis_name_frame(doc, first, name, sizeof(name));
-	tm_text_line(t, TM_TEXT_PLAIN, "   site  %s  %s%s", site->id, name,
-		     first && first->inline_of != TM_DOC_NOWHERE ? "  (inlined)" : "");
 	if (first == NULL)
 		return;
-	const struct tm_doc_numbers *frames = &doc->stacks.at[site->stack].frames;
+	const struct tm_doc_numbers *frames = &doc->stacks.at[stack].frames;
+	bool skips = !tm_analysis_is_interpreter(doc, first);
 	for (size_t i = 0; i < frames->count; i++) {
 		const struct tm_doc_frame *f = &doc->frames.at[frames->at[i]];
 
@@ -252,11 +283,21 @@ void tm_text_stack(struct tm_text *t, const struct tm_document *doc, const struc
 		if (tm_analysis_is_plumbing(doc, f) ||
 		    (skips && tm_analysis_is_interpreter(doc, f)))
 			continue;
-		tm_analysis_name_frame(doc, f, name, sizeof(name));
-		tm_text_line(t, TM_TEXT_DIM, "         <- %s%s", name,
-			     f->inline_of != TM_DOC_NOWHERE ? "  (inlined)" : "");
+		name_with_inlining(doc, f, name, sizeof(name));
+		tm_text_named(t, TM_TEXT_DIM, name, "         <- ");
 		shown++;
 	}
+}
+
+void tm_text_stack(struct tm_text *t, const struct tm_document *doc, const struct tm_doc_site *site,
+		   unsigned lines)
+{
+	const struct tm_doc_frame *first = tm_analysis_frame(doc, site);
+	char name[300];
+
+	name_with_inlining(doc, first, name, sizeof(name));
+	tm_text_named(t, TM_TEXT_PLAIN, name, "   site  %s  ", site->id);
+	tm_text_callers(t, doc, site->stack, lines);
 }
 
 /* --- the balance sheet ------------------------------------------------------------------------ */

@@ -10,11 +10,13 @@
 #include <stdio.h>
 
 #include "tools/document.h"
+#include "tools/text_fit.h"
 
 struct tm_text {
 	FILE *out;
 	bool colours;
 	unsigned width; /* 0: not cut */
+	enum tm_text_set set;
 };
 
 enum tm_text_colour { TM_TEXT_PLAIN, TM_TEXT_BAD, TM_TEXT_GOOD, TM_TEXT_UNSURE, TM_TEXT_DIM };
@@ -32,6 +34,10 @@ void tm_text_init(struct tm_text *t, FILE *out);
 /* One line and its end. */
 void tm_text_line(struct tm_text *t, enum tm_text_colour colour, const char *format, ...)
 	TM_PRINTF(3, 4);
+
+/* A row of a table that ends in a name: of that the middle is left out where it does not fit. */
+void tm_text_named(struct tm_text *t, enum tm_text_colour colour, const char *name,
+		   const char *format, ...) TM_PRINTF(4, 5);
 
 /*
  * A sentence: it goes on in further lines, so much indented, where the terminal is narrower; in a pipe
@@ -54,6 +60,9 @@ void tm_text_blind_spots(struct tm_text *t, const struct tm_document *doc);
 /* The site's frame and its callers, "lines" at most. */
 void tm_text_stack(struct tm_text *t, const struct tm_document *doc, const struct tm_doc_site *site,
 		   unsigned lines);
+/* The callers alone. */
+void tm_text_callers(struct tm_text *t, const struct tm_document *doc, uint32_t stack,
+		     unsigned lines);
 /* What the resident memory consists of. */
 void tm_text_balance(struct tm_text *t, const struct tm_document *doc);
 

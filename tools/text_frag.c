@@ -238,7 +238,7 @@ static void print_pinned(struct tm_text *t, const struct tm_document *doc,
 		by_pinned.sort = "pinned";
 	const struct tm_doc_site **site = tm_text_pick_sites(doc, &by_pinned, &n);
 	for (size_t i = 0; i < n && i < options->top; i++) {
-		char pinned[24], held[24], most[64] = "", name[300], from[128];
+		char pinned[24], held[24], most[64] = "", name[300], from[128], named[432];
 		uint64_t bytes, pages = pages_pinned_by(doc, site[i]->id, &bytes);
 
 		if (site[i]->frag_pinned_bytes == TM_DOC_UNKNOWN || !site[i]->frag_pinned_bytes)
@@ -254,9 +254,9 @@ static void print_pinned(struct tm_text *t, const struct tm_document *doc,
 		if (pages)
 			snprintf(most, sizeof(most), "%" PRIu64 " pages by %s of blocks", pages,
 				 tm_text_bytes(held, bytes));
-		tm_text_line(t, TM_TEXT_PLAIN, "%-8s %9s  %-28s  %s%s", site[i]->id,
-			     tm_text_bytes(pinned, site[i]->frag_pinned_bytes), most, name,
-			     caller(doc, site[i], from));
+		snprintf(named, sizeof(named), "%s%s", name, caller(doc, site[i], from));
+		tm_text_named(t, TM_TEXT_PLAIN, named, "%-8s %9s  %-28s  ", site[i]->id,
+			      tm_text_bytes(pinned, site[i]->frag_pinned_bytes), most);
 	}
 	free(site);
 }

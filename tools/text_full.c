@@ -53,14 +53,14 @@ static void print_sites(struct tm_text *t, const struct tm_document *doc,
 
 		tm_analysis_name_frame(doc, tm_analysis_frame(doc, site[i]), name, sizeof(name));
 		if (narrow)
-			tm_text_line(t, TM_TEXT_PLAIN, "%14" PRIu64 " %10" PRIu64 "  %-8s %s",
-				     site[i]->live_bytes, site[i]->live_objs, site[i]->id, name);
+			tm_text_named(t, TM_TEXT_PLAIN, name, "%14" PRIu64 " %10" PRIu64 "  %-8s ",
+				      site[i]->live_bytes, site[i]->live_objs, site[i]->id);
 		else
-			tm_text_line(t, TM_TEXT_PLAIN,
-				     "%14" PRIu64 " %10" PRIu64 " %12" PRIu64 " %12" PRIu64
-				     "  %-8s %s",
-				     site[i]->live_bytes, site[i]->live_objs, site[i]->alloc_objs,
-				     site[i]->free_objs, site[i]->id, name);
+			tm_text_named(t, TM_TEXT_PLAIN, name,
+				      "%14" PRIu64 " %10" PRIu64 " %12" PRIu64 " %12" PRIu64
+				      "  %-8s ",
+				      site[i]->live_bytes, site[i]->live_objs, site[i]->alloc_objs,
+				      site[i]->free_objs, site[i]->id);
 	}
 	if (top < n)
 		tm_text_line(t, TM_TEXT_DIM, "%14s and %zu sites with less, see --top", "",

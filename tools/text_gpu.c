@@ -12,6 +12,7 @@
 #include "tools/text.h"
 
 #define CANDIDATE_BLOCKS 8u
+#define CALLERS 3u
 
 struct row {
 	const struct tm_doc_gpu *gpu;
@@ -63,21 +64,17 @@ static const char *place(char *buf, size_t size, const struct tm_document *doc,
 			 const struct tm_doc_gpu_site *s)
 {
 	const char *id = s->site ? s->site : "?";
+	const char *note = s->reserved_by ? "  reserved by a framework's cache" : "";
 	char name[300] = "";
 
 	if (s->stack < doc->stacks.count)
 		tm_analysis_name_frame(doc, tm_analysis_frame_of(doc, s->stack), name,
 				       sizeof(name));
 	if (name[0] == '\0' || strcmp(name, id) == 0)
-		snprintf(buf, size, "%s", id);
+		snprintf(buf, size, "%s%s", id, note);
 	else
-		snprintf(buf, size, "%s  %s", id, name);
+		snprintf(buf, size, "%s  %s%s", id, name, note);
 	return buf;
-}
-
-static const char *cache_note(const struct tm_doc_gpu_site *s)
-{
-	return s->reserved_by ? "  reserved by a framework's cache" : "";
 }
 
 /* --- full ------------------------------------------------------------------------------------- */
@@ -102,11 +99,11 @@ void tm_text_gpu(struct tm_text *t, const struct tm_document *doc)
 			     tm_text_bytes(live, g->live_bytes), g->live_objs,
 			     tm_text_bytes(peak, g->peak), g->api);
 		for (size_t k = 0; k < n && k < SITES_EACH && known(row[k].site->live_bytes); k++)
-			tm_text_line(t, TM_TEXT_PLAIN, "       %10s in %" PRIu64 " blocks  %s%s",
-				     tm_text_bytes(live, row[k].site->live_bytes),
-				     row[k].site->live_objs,
-				     place(where, sizeof(where), doc, row[k].site),
-				     cache_note(row[k].site));
+			tm_text_named(t, TM_TEXT_PLAIN,
+				      place(where, sizeof(where), doc, row[k].site),
+				      "       %10s in %" PRIu64 " blocks  ",
+				      tm_text_bytes(live, row[k].site->live_bytes),
+				      row[k].site->live_objs);
 		free(row);
 	}
 }
@@ -149,13 +146,16 @@ void tm_text_gpu_leaks(struct tm_text *t, const struct tm_document *doc, size_t 
 		if (shown++ >= top)
 			continue;
 		candidates |= is_candidate(s);
-		tm_text_line(t, is_candidate(s) ? TM_TEXT_UNSURE : TM_TEXT_PLAIN,
-			     "%10s %8" PRIu64 " %8" PRIu64 " %8" PRIu64 "  %" PRIu64 " %s  %s%s%s",
-			     tm_text_bytes(live, s->live_bytes), s->live_objs, known(s->alloc_objs),
-			     known(s->alloc_objs) - s->live_objs, row[i].gpu->dev,
-			     row[i].gpu->memory ? row[i].gpu->memory : row[i].gpu->api,
-			     is_candidate(s) ? "CANDIDATE " : "",
-			     place(where, sizeof(where), doc, s), cache_note(s));
+		tm_text_named(t, is_candidate(s) ? TM_TEXT_UNSURE : TM_TEXT_PLAIN,
+			      place(where, sizeof(where), doc, s),
+			      "%10s %8" PRIu64 " %8" PRIu64 " %8" PRIu64 "  %" PRIu64 " %s  %s",
+			      tm_text_bytes(live, s->live_bytes), s->live_objs,
+			      known(s->alloc_objs), known(s->alloc_objs) - s->live_objs,
+			      row[i].gpu->dev,
+			      row[i].gpu->memory ? row[i].gpu->memory : row[i].gpu->api,
+			      is_candidate(s) ? "CANDIDATE " : "");
+		if (is_candidate(s))
+			tm_text_callers(t, doc, s->stack, CALLERS);
 	}
 	if (shown > top)
 		tm_text_line(t, TM_TEXT_DIM, "%10s and %zu sites with less, see --top", "",
@@ -241,12 +241,11 @@ void tm_text_gpu_diff(struct tm_text *t, const struct tm_document *doc, size_t t
 			tm_text_line(t, TM_TEXT_DIM, "%14s %12s  %s", "device bytes", "blocks",
 				     "device, kind, site");
 		}
-		tm_text_line(t, TM_TEXT_PLAIN,
-			     "%+14" PRId64 " %+12" PRId64 "  %" PRIu64 " %s  %s%s",
-			     (int64_t)(s->live_bytes - s->base_live_bytes),
-			     (int64_t)(s->live_objs - s->base_live_objs), row[i].gpu->dev,
-			     row[i].gpu->memory ? row[i].gpu->memory : row[i].gpu->api,
-			     place(where, sizeof(where), doc, s), cache_note(s));
+		tm_text_named(t, TM_TEXT_PLAIN, place(where, sizeof(where), doc, s),
+			      "%+14" PRId64 " %+12" PRId64 "  %" PRIu64 " %s  ",
+			      (int64_t)(s->live_bytes - s->base_live_bytes),
+			      (int64_t)(s->live_objs - s->base_live_objs), row[i].gpu->dev,
+			      row[i].gpu->memory ? row[i].gpu->memory : row[i].gpu->api);
 	}
 	free(row);
 }
