@@ -7,29 +7,29 @@
 
 #define RECORDS 32u
 
-static struct {
+static TM_AT_START_DATA struct {
 	_Atomic uintptr_t start; /* 0: free */
 	_Atomic uintptr_t end;   /* 0: being written */
 } own[RECORDS];
-static _Atomic unsigned used; /* records from here on were never written */
+static TM_AT_START_DATA _Atomic unsigned used; /* records from here on were never written */
 
-static bool becomes(_Atomic uintptr_t *word, uintptr_t from, uintptr_t to)
+static TM_AT_START_CODE bool becomes(_Atomic uintptr_t *word, uintptr_t from, uintptr_t to)
 {
 	return atomic_compare_exchange_strong_explicit(word, &from, to, memory_order_acq_rel,
 						       memory_order_relaxed);
 }
 
-static uintptr_t of(const _Atomic uintptr_t *word)
+static TM_AT_START_CODE uintptr_t of(const _Atomic uintptr_t *word)
 {
 	return atomic_load_explicit(word, memory_order_acquire);
 }
 
-static unsigned records(void)
+static TM_AT_START_CODE unsigned records(void)
 {
 	return atomic_load_explicit(&used, memory_order_acquire);
 }
 
-void tm_own_add(uintptr_t start, size_t bytes)
+TM_AT_START_CODE void tm_own_add(uintptr_t start, size_t bytes)
 {
 	const uintptr_t end = start + bytes;
 
@@ -46,7 +46,7 @@ void tm_own_add(uintptr_t start, size_t bytes)
 	}
 }
 
-void tm_own_drop(uintptr_t start, size_t bytes)
+TM_AT_START_CODE void tm_own_drop(uintptr_t start, size_t bytes)
 {
 	const uintptr_t end = start + bytes;
 
