@@ -88,6 +88,15 @@ static uint64_t sample(void)
 	return bytes;
 }
 
+static bool each_block(void (*see)(uint32_t row, uint32_t born_ms, void *arg), void *arg)
+{
+	if (!tm_hooks_try())
+		return false;
+	tm_track_each(see, arg);
+	tm_hooks_unlock();
+	return true;
+}
+
 static void report(struct tm_fmt_out *out)
 {
 	struct tm_driver_counts counts;
@@ -136,5 +145,6 @@ const struct tm_module tm_cuda_module = {
 	.fork_child = fork_child,
 	.each_visible = tm_track_each_visible,
 	.sample = sample,
+	.each_block = each_block,
 	.report = report,
 };

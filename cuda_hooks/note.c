@@ -97,7 +97,10 @@ void tm_note_add(enum tm_track_space space, uint64_t value, uint64_t bytes,
 		 enum tm_ledger_gpu_kind kind)
 {
 	tm_cu_context handle = tm_context_current();
-	struct tm_track_block block = {.bytes = bytes, .refs = 1, .kind = (uint8_t)kind};
+	struct tm_track_block block = {.bytes = bytes,
+				       .born_ms = (uint32_t)tm_clock_ms(),
+				       .refs = 1,
+				       .kind = (uint8_t)kind};
 	tm_hooks_lock();
 	block.context = tm_context_of(handle);
 	block.row = tm_note_row(block.context, kind, TM_TIER_ALL);

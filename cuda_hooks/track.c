@@ -361,6 +361,14 @@ void tm_track_each_visible(void (*see)(uintptr_t start, uintptr_t end))
 	}
 }
 
+void tm_track_each(void (*see)(uint32_t row, uint32_t born_ms, void *arg), void *arg)
+{
+	size_t i;
+	for (i = 0; table != NULL && i >> bits == 0; i++)
+		if (table[i].key != 0 && counts(&table[i]))
+			see(table[i].row, table[i].born_ms, arg);
+}
+
 void tm_track_fork_child(void)
 {
 	rows = NULL;

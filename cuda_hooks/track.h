@@ -108,6 +108,9 @@ void tm_track_move_rows(struct tm_ledger_gpu *area, uint32_t *count, uint64_t *l
  */
 void tm_track_each_visible(void (*see)(uintptr_t start, uintptr_t end));
 
+/* Each block that counts, by its row. */
+void tm_track_each(void (*see)(uint32_t row, uint32_t born_ms, void *arg), void *arg);
+
 /* In a forked child: the records and the rows are the parent's. */
 void tm_track_fork_child(void);
 

@@ -3,6 +3,7 @@
 
 #include "shim/base/bits.h"
 #include "shim/base/hash.h"
+#include "shim/epoch_records.h"
 #include "shim/heap/account.h"
 #include "shim/heap/arena.h"
 #include "shim/heap/heap.h"
@@ -18,27 +19,14 @@
 #define OLD_WINDOWS 8u
 /* From this age on, in windows, an object's birth is no longer told apart. */
 #define AGE_LIMIT 200u
-/* A site with fewer live objects is no growing one yet. */
-#define LIVE_MIN 8u
 #define SITES_BITS 14
 #define SITES_MAX ((1u << SITES_BITS) - 1)
 #define HASH_BITS (SITES_BITS + 1)
 #define SCAN_SHARE 100u
 
-struct site {
-	uint64_t key; /* site | height << 48; 0: rows without one */
-	uint64_t live_bytes;
-	uint64_t objects; /* ever allocated */
-	uint64_t bytes;   /* of these */
-	uint64_t size;    /* of those that live; 0: none, or of several sizes */
-	uint32_t live;
-	uint32_t old;
-	uint32_t cohort[TM_LEDGER_COHORTS];
-};
-
 /* Memory of one count; given back at its end. */
 struct scratch {
-	struct site site[SITES_MAX + 1];
+	struct tm_epoch_site site[SITES_MAX + 1];
 	uint16_t by_key[1u << HASH_BITS]; /* index + 1 */
 	uint32_t sites;
 	uint16_t row_site[][TM_LEDGER_ROWS]; /* by heap and row */
@@ -140,7 +128,7 @@ static void forget_age(uint8_t *epoch8, uint8_t seen)
 static void count(struct census *c, uint32_t heap, unsigned row, unsigned epoch8, uint64_t bytes)
 {
 	unsigned age = c->age[epoch8];
-	struct site *s;
+	struct tm_epoch_site *s;
 
 	if (heap >= c->heaps)
 		return;
@@ -248,7 +236,7 @@ static void walk(struct census *c)
 	}
 	/* Sites that ask for one size: all they ever had are of it, if their bytes say so too. */
 	for (uint32_t i = 1; c->scratch != NULL && i <= c->scratch->sites; i++) {
-		const struct site *site = &c->scratch->site[i];
+		const struct tm_epoch_site *site = &c->scratch->site[i];
 
 		if (site->size != 0 && site->bytes == site->size * site->objects)
 			tm_sizes_census_site(site->size, site->objects);
@@ -266,69 +254,6 @@ void tm_epoch_totals(struct tm_epoch_totals *ret)
 
 /* --- the ledger's cohorts --------------------------------------------------------------------- */
 
-static struct tm_ledger_cohorts *record_at(uint32_t index)
-{
-	return tm_ledger_area(TM_LEDGER_COHORTS_AT + index * sizeof(struct tm_ledger_cohorts),
-			      sizeof(struct tm_ledger_cohorts));
-}
-
-static void count_deaths(struct tm_ledger_cohorts *r, const struct site *s)
-{
-	const unsigned last = TM_LEDGER_COHORTS - 1;
-	uint64_t births = s->objects - r->objects;
-
-	/* Nobody joins an older cohort: what is missing died. Born and gone within the window: */
-	if (births > s->cohort[0])
-		r->died[0] += (uint32_t)(births - s->cohort[0]);
-	for (unsigned age = 0; age + 2 < TM_LEDGER_COHORTS; age++)
-		if (r->cohort[age] > s->cohort[age + 1])
-			r->died[age + 1] += r->cohort[age] - s->cohort[age + 1];
-	uint32_t before = r->cohort[last] + r->cohort[last - 1];
-	if (before > s->cohort[last])
-		r->died[last] += before - s->cohort[last];
-}
-
-static void write_record(struct tm_ledger_cohorts *r, const struct site *s, uint32_t epoch)
-{
-	uint64_t births = s->objects - r->objects;
-	size_t at = epoch % TM_LEDGER_WINDOWS;
-
-	__atomic_store_n(&r->seq, r->seq | 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	if (r->last_epoch + 1 == epoch)
-		count_deaths(r, s);
-	for (uint32_t e = r->last_epoch + 1; r->last_epoch != 0 && e < epoch; e++)
-		r->ring[e % TM_LEDGER_WINDOWS] = r->ring[r->last_epoch % TM_LEDGER_WINDOWS];
-	r->last_epoch = epoch;
-	if (r->first_epoch == 0)
-		r->first_epoch = epoch;
-	if (epoch - r->first_epoch >= TM_LEDGER_WINDOWS)
-		r->first_epoch = epoch - TM_LEDGER_WINDOWS + 1;
-	r->live_objects = s->live;
-	r->live_bytes = s->live_bytes;
-	r->objects = s->objects;
-	__builtin_memcpy(r->cohort, s->cohort, sizeof(r->cohort));
-	r->ring[at].births = births > UINT32_MAX ? UINT32_MAX : (uint32_t)births;
-	r->ring[at].old = s->old;
-	r->ring[at].live_kib = (uint32_t)tm_bits_min(s->live_bytes >> 10, UINT32_MAX);
-	__atomic_store_n(&r->seq, (r->seq | 1) + 1, __ATOMIC_RELEASE);
-}
-
-static void begin_record(struct tm_ledger_cohorts *r, const struct site *s, uint32_t epoch)
-{
-	uint32_t seq = r->seq;
-
-	__atomic_store_n(&r->seq, seq | 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	__builtin_memset(r, 0, sizeof(*r));
-	r->seq = seq | 1;
-	r->site = s->key & ((UINT64_C(1) << 48) - 1);
-	r->height = (uint16_t)(s->key >> 48);
-	/* Births of the first window are those that are left. */
-	r->objects = s->objects - s->cohort[0];
-	write_record(r, s, epoch);
-}
-
 static uint32_t update_records(struct scratch *s, uint32_t epoch, uint32_t *ret_weakest)
 {
 	struct tm_ledger_header *header = tm_ledger_header();
@@ -336,13 +261,15 @@ static uint32_t update_records(struct scratch *s, uint32_t epoch, uint32_t *ret_
 	uint32_t n;
 
 	for (n = 0; n < header->cohort_sites; n++) {
-		struct tm_ledger_cohorts *r = record_at(n);
-		uint64_t key = r == NULL ? 0 : (uint64_t)r->site | (uint64_t)r->height << 48;
+		struct tm_ledger_cohorts *r = tm_epoch_record(n);
+		uint64_t key = r == NULL || r->gpu_row != 0
+				       ? 0
+				       : (uint64_t)r->site | (uint64_t)r->height << 48;
 		uint16_t at = key == 0 ? 0 : site_index(s, key);
 
 		if (at == 0)
 			continue;
-		write_record(r, &s->site[at], epoch);
+		tm_epoch_record_write(r, &s->site[at], epoch);
 		if (r->live_bytes < least) {
 			least = r->live_bytes;
 			*ret_weakest = n;
@@ -359,22 +286,22 @@ static void add_records(struct scratch *s, uint32_t epoch)
 
 	update_records(s, epoch, &weakest);
 	for (uint32_t i = 1; i <= s->sites; i++) {
-		const struct site *site = &s->site[i];
+		const struct tm_epoch_site *site = &s->site[i];
 		struct tm_ledger_cohorts *r;
 
-		if (site->key == 0 || site->live < LIVE_MIN || site->cohort[0] == 0)
+		if (site->key == 0 || site->live < TM_EPOCH_LIVE_MIN || site->cohort[0] == 0)
 			continue;
 		if (header->cohort_sites == TM_LEDGER_COHORT_SITES) {
-			r = record_at(weakest);
+			r = tm_epoch_record(weakest);
 			if (r == NULL || r->live_bytes >= site->live_bytes / 2)
 				continue;
-			begin_record(r, site, epoch);
+			tm_epoch_record_begin(r, site, epoch);
 			continue;
 		}
-		r = record_at(header->cohort_sites);
+		r = tm_epoch_record(header->cohort_sites);
 		if (r == NULL)
 			return;
-		begin_record(r, site, epoch);
+		tm_epoch_record_begin(r, site, epoch);
 		__atomic_store_n(&header->cohort_sites, header->cohort_sites + 1, __ATOMIC_RELEASE);
 	}
 }
@@ -488,6 +415,7 @@ void tm_epoch_tick(uint64_t now_ms, uint64_t rss_bytes)
 	if (bytes == 0)
 		return;
 	add_records(c.scratch, header->epoch);
+	tm_epoch_record_devices(now_ms);
 	tm_modules_sweep();
 	write_window(&totals, now_ms, rss_bytes, c.scratch->sites);
 	tm_mem_unmap_raw(c.scratch, bytes);

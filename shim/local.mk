@@ -30,6 +30,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/elf.c \
 	%reldir%/epoch.c \
 	%reldir%/epoch.h \
+	%reldir%/epoch_records.c \
+	%reldir%/epoch_records.h \
 	%reldir%/elf.h \
 	%reldir%/family.c \
 	%reldir%/family.h \

@@ -33,6 +33,11 @@ struct tm_module {
 	 * ledger up to date where that needs no waiting. Bytes on devices; UINT64_MAX: not now.
 	 */
 	uint64_t (*sample)(void);
+	/*
+	 * Each block that lives: the row of the ledger that counts it, and when it was born, by the clock's
+	 * milliseconds, which wrap. False: not now.
+	 */
+	bool (*each_block)(void (*see)(uint32_t row, uint32_t born_ms, void *arg), void *arg);
 	/* Lines of the report at exit; nothing where the part did nothing. */
 	void (*report)(struct tm_fmt_out *out);
 };

@@ -451,9 +451,9 @@ static void add_verdict(struct tm_analysis *a)
 	struct tm_fmt_out out = {text, sizeof(text), 0};
 	struct tm_doc_verdict *v = &a->doc->verdict;
 
-	v->outcome = a->doc->leaks.count  ? TM_DOC_FOUND
-		     : is_inconclusive(a) ? TM_DOC_INCONCLUSIVE
-					  : TM_DOC_FINE;
+	v->outcome = a->doc->leaks.count || v->growing ? TM_DOC_FOUND
+		     : is_inconclusive(a)              ? TM_DOC_INCONCLUSIVE
+						       : TM_DOC_FINE;
 	if (a->options->kind == TM_DOC_FRAG) {
 		frag_verdict(a, &out);
 	} else {

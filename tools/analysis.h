@@ -65,6 +65,11 @@ void tm_analysis_add_stacks(struct tm_analysis *a);
 /* Of the samples of a site's key, the share that had the stack that is shown. */
 double tm_analysis_stack_share(const struct tm_analysis *a, size_t site, uint64_t *ret_samples);
 void tm_analysis_find_leaks(struct tm_analysis *a);
+/* The growth test of a record; how long its windows were. */
+struct tm_growth *tm_analysis_test(struct tm_analysis *a, const struct tm_ledger_cohorts *c,
+				   double *ret_window_ms);
+#define TM_ANALYSIS_FALSE_DISCOVERIES 0.01
+#define TM_ANALYSIS_CONFIDENCE_MAX 0.999
 void tm_analysis_judge_leaks(struct tm_analysis *a);
 void tm_analysis_find_fragments(struct tm_analysis *a);
 void tm_analysis_add_tables(struct tm_analysis *a);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Device and pinned memory: by device and kind, in each by call site. The ledger has sums and peaks of
- * them, no ages: nothing here is judged. See analysis.h.
+ * Device and pinned memory: by device and kind, in each by call site. What grows of it is judged as host
+ * memory is (analysis_leaks.c), but reserves of frameworks, which hold what they have. See analysis.h.
  */
 #include <string.h>
 
@@ -84,7 +84,70 @@ static const char *cache_of(struct tm_analysis *a, const struct tm_ledger_gpu *g
 	return NULL;
 }
 
-static void add_site(struct tm_analysis *a, struct tm_doc_gpu *sum, const struct tm_ledger_gpu *g)
+/* --- growth ----------------------------------------------------------------------------------- */
+
+#define MS_PER_H 3600000.0
+
+struct tests {
+	const struct tm_growth *growth[TM_LEDGER_GPU_ROWS]; /* by row; NULL: not tested */
+	double window_ms[TM_LEDGER_GPU_ROWS], q[TM_LEDGER_GPU_ROWS];
+};
+
+static struct tests *test_rows(struct tm_analysis *a)
+{
+	const struct tm_ledger *l = a->ledger;
+	struct tests *t = tm_document_alloc(a->doc, sizeof(*t));
+	double p[TM_LEDGER_GPU_ROWS], q[TM_LEDGER_GPU_ROWS];
+	uint32_t row[TM_LEDGER_GPU_ROWS], n = 0;
+	struct tm_ledger_cohorts c;
+
+	for (uint32_t i = 0; i < l->header.cohort_sites; i++) {
+		uint64_t at = TM_LEDGER_COHORTS_AT + i * sizeof(c);
+
+		memcpy(&c, tm_ledger_at(l, at), sizeof(c));
+		if (c.gpu_row == 0 || c.gpu_row > TM_LEDGER_GPU_ROWS ||
+		    t->growth[c.gpu_row - 1] != NULL)
+			continue;
+		if (!tm_ledger_whole(l, at, &c, sizeof(c),
+				     offsetof(struct tm_ledger_cohorts, seq)) ||
+		    c.gpu_row == 0 || c.gpu_row > TM_LEDGER_GPU_ROWS) {
+			a->ledger->torn++;
+			continue;
+		}
+		uint32_t r = c.gpu_row - 1;
+		t->growth[r] = tm_analysis_test(a, &c, &t->window_ms[r]);
+		t->q[r] = 1;
+		if (t->growth[r]->stage == TM_GROWTH_TOO_FEW_WINDOWS)
+			continue;
+		p[n] = t->growth[r]->trend.p;
+		row[n++] = r;
+	}
+	if (tm_trend_false_discovery(p, n, q) == 0)
+		for (uint32_t i = 0; i < n; i++)
+			t->q[row[i]] = q[i];
+	return t;
+}
+
+static void judge(const struct tests *t, uint32_t row, struct tm_doc_gpu_site *site)
+{
+	const struct tm_growth *g = t->growth[row];
+
+	if (g == NULL || g->stage == TM_GROWTH_TOO_FEW_WINDOWS)
+		return;
+	site->growth_bytes_per_h =
+		g->trend.slope * g->bytes_per_object * MS_PER_H / t->window_ms[row];
+	site->growing = g->stage == TM_GROWTH_LEAK && site->reserved_by == NULL &&
+			t->q[row] <= TM_ANALYSIS_FALSE_DISCOVERIES;
+	if (site->growing)
+		site->confidence = t->q[row] < 1 - TM_ANALYSIS_CONFIDENCE_MAX
+					   ? TM_ANALYSIS_CONFIDENCE_MAX
+					   : 1 - t->q[row];
+}
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+static struct tm_doc_gpu_site *add_site(struct tm_analysis *a, struct tm_doc_gpu *sum,
+					const struct tm_ledger_gpu *g)
 {
 	struct tm_doc_gpu_site *site = tm_document_add_gpu_site(a->doc, sum);
 
@@ -103,6 +166,7 @@ static void add_site(struct tm_analysis *a, struct tm_doc_gpu *sum, const struct
 	site->tier = g->tier < TM_LEDGER_TIERS ? g->tier : 0;
 	if (g->site != 1)
 		site->stack = tm_analysis_stack_of(a, g->site, g->height);
+	return site;
 }
 
 static void add_pool(struct tm_analysis *a, const struct tm_ledger_gpu_pool *from, const char *name,
@@ -171,6 +235,7 @@ static void add_pinned(struct tm_analysis *a)
 void tm_analysis_add_gpu(struct tm_analysis *a)
 {
 	const struct tm_ledger_gpu *g = tm_ledger_at(a->ledger, TM_LEDGER_GPU_AT);
+	const struct tests *tests = a->ledger->header.gpu_rows ? test_rows(a) : NULL;
 
 	for (uint32_t i = 0; i < a->ledger->header.gpu_rows; i++, g++) {
 		if (g->site == 0 || g->objects == 0)
@@ -182,7 +247,7 @@ void tm_analysis_add_gpu(struct tm_analysis *a)
 		sum->live_objs += g->live_objects;
 		sum->alloc_objs += g->objects;
 		sum->alloc_bytes += g->bytes;
-		add_site(a, sum, g);
+		judge(tests, i, add_site(a, sum, g));
 	}
 	add_pinned(a);
 	add_pools(a);

@@ -8,8 +8,6 @@
 #include "tools/analysis.h"
 #include "tools/suppressions.h"
 
-#define FALSE_DISCOVERIES 0.01
-#define CONFIDENCE_MAX 0.999
 /* Of one minute's windows; other windows scale it. */
 #define FLOOR_BYTES_PER_H 65536.0
 #define FLOOR_RSS_PER_H 1e-4
@@ -80,7 +78,8 @@ static double rss_of(const struct tm_ledger *l)
 	return l->counters.rss_bytes ? (double)l->counters.rss_bytes : (double)l->total.slot_bytes;
 }
 
-static void test_site(struct tm_analysis *a, const struct tm_ledger_cohorts *c, size_t site)
+struct tm_growth *tm_analysis_test(struct tm_analysis *a, const struct tm_ledger_cohorts *c,
+				   double *ret_window_ms)
 {
 	struct tm_growth *g = tm_document_alloc(a->doc, sizeof(*g));
 	struct tm_growth_input in = {.old_windows = a->ledger->header.old_windows};
@@ -104,19 +103,21 @@ static void test_site(struct tm_analysis *a, const struct tm_ledger_cohorts *c, 
 	in.floor_bytes_per_window =
 		fmax(FLOOR_BYTES_PER_H, FLOOR_RSS_PER_H * rss_of(a->ledger)) / WINDOWS_PER_H;
 	tm_growth_test(&in, g);
-	a->growth[site] = g;
+	*ret_window_ms = s.window_ms;
+	return g;
 }
 
 static void test_all(struct tm_analysis *a)
 {
 	const struct tm_ledger *l = a->ledger;
 	struct tm_ledger_cohorts c;
+	double window_ms;
 
 	for (uint32_t i = 0; i < l->header.cohort_sites; i++) {
 		uint64_t at = TM_LEDGER_COHORTS_AT + i * sizeof(c);
 
 		memcpy(&c, tm_ledger_at(l, at), sizeof(c));
-		if (c.site == 0)
+		if (c.site == 0 || c.gpu_row != 0)
 			continue;
 		if (!tm_ledger_whole(l, at, &c, sizeof(c),
 				     offsetof(struct tm_ledger_cohorts, seq))) {
@@ -125,7 +126,7 @@ static void test_all(struct tm_analysis *a)
 		}
 		const struct tm_analysis_key *key = tm_analysis_key(a, c.site, c.height);
 		if (key->address == c.site && key->height == c.height)
-			test_site(a, &c, key->site);
+			a->growth[key->site] = tm_analysis_test(a, &c, &window_ms);
 	}
 }
 
@@ -220,7 +221,8 @@ static bool find_series(const struct tm_ledger *l, const struct tm_ledger_site *
 	const struct tm_ledger_cohorts *c = tm_ledger_at(l, TM_LEDGER_COHORTS_AT);
 	uint32_t i = 0;
 
-	while (i < l->header.cohort_sites && (c[i].site != s->address || c[i].height != s->height))
+	while (i < l->header.cohort_sites &&
+	       (c[i].site != s->address || c[i].height != s->height || c[i].gpu_row != 0))
 		i++;
 	if (i == l->header.cohort_sites)
 		return false;
@@ -300,7 +302,7 @@ static void add_growing(struct tm_analysis *a, size_t site, double q)
 
 	leak->p = g->trend.p;
 	leak->q = q;
-	leak->confidence = fmin(1 - q, CONFIDENCE_MAX);
+	leak->confidence = fmin(1 - q, TM_ANALYSIS_CONFIDENCE_MAX);
 	leak->slope_bytes_per_h = g->trend.slope * scale;
 	tm_document_push_real(a->doc, &leak->ci95, g->trend.slope_low * scale);
 	tm_document_push_real(a->doc, &leak->ci95, g->trend.slope_high * scale);
@@ -339,7 +341,7 @@ static void add_unreachable(struct tm_analysis *a, size_t site)
 	/* An unseen register or a hidden pointer may hold them: threads that were missed tell. */
 	leak->confidence = a->ledger->header.scan_level != TM_LEDGER_SCAN_STOP ? 0.9
 			   : a->ledger->header.threads_missed                  ? 0.95
-									       : CONFIDENCE_MAX;
+							      : TM_ANALYSIS_CONFIDENCE_MAX;
 	say(a, leak, "nothing pointed to them in two scans");
 }
 
@@ -428,7 +430,7 @@ static void add_site(struct tm_analysis *a, struct lists *lists, size_t site, do
 {
 	const struct tm_ledger_site *s = &a->ledger->sites[site];
 	const struct tm_growth *g = a->growth[site];
-	bool grows = g && g->stage == TM_GROWTH_LEAK && q <= FALSE_DISCOVERIES;
+	bool grows = g && g->stage == TM_GROWTH_LEAK && q <= TM_ANALYSIS_FALSE_DISCOVERIES;
 	bool lost = is_unreachable(s);
 	bool left = is_left_at_exit(a->ledger, s) && !is_runtime_only(a->doc, site);
 
@@ -481,6 +483,9 @@ static void count_classes(struct tm_document *doc)
 
 	for (size_t i = 0; i < doc->leaks.count; i++)
 		n[doc->leaks.at[i].class]++;
+	for (size_t i = 0; i < doc->gpu.count; i++)
+		for (size_t k = 0; k < doc->gpu.at[i].sites.count; k++)
+			n[TM_DOC_GROWING] += doc->gpu.at[i].sites.at[k].growing;
 	doc->verdict.growing = n[TM_DOC_GROWING];
 	doc->verdict.unreachable = n[TM_DOC_UNREACHABLE];
 	doc->verdict.at_exit = n[TM_DOC_EXIT];

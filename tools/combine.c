@@ -208,6 +208,7 @@ static void compare_gpu(struct tm_document *doc, const struct tm_document *a,
 			if (s == NULL) {
 				s = add_gpu_site(doc, g, a, old, places);
 				s->live_bytes = s->live_objs = 0;
+				s->growing = false;
 			}
 			s->base_live_bytes = old->live_bytes;
 			s->base_live_objs = old->live_objs;
@@ -494,7 +495,7 @@ void tm_combine_sum_up(struct tm_document *doc, size_t processes)
 		tm_fmt_add(&out, "; %llu unreachable", (unsigned long long)v->unreachable);
 	if (v->at_exit != TM_DOC_UNKNOWN && v->at_exit)
 		tm_fmt_add(&out, "; %llu live at exit", (unsigned long long)v->at_exit);
-	if (doc->leaks.count == 0)
+	if (doc->leaks.count == 0 && (v->growing == TM_DOC_UNKNOWN || v->growing == 0))
 		tm_fmt_add(&out, "; no leak found");
 	doc->verdict.text = tm_document_text(doc, text);
 	tm_document_push_text(

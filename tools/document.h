@@ -294,6 +294,8 @@ struct tm_doc_gpu_site {
 	enum tm_doc_tier tier;
 	const char *reserved_by; /* the framework whose cache it is; NULL: the program's own */
 	uint64_t base_live_objs, base_live_bytes; /* diff: of A */
+	bool growing;                             /* as entries of leaks are */
+	double growth_bytes_per_h, confidence;    /* of one that was tested; else not a number */
 };
 
 struct tm_doc_gpu {

@@ -397,6 +397,9 @@ static const struct tm_field fields_gpu_site[] = {
 	      "the library that keeps it and deals it out itself; null: none known"),
 	PLAIN(base_live_objs, COUNT, "diff: in A"),
 	PLAIN(base_live_bytes, COUNT, "diff: in A"),
+	PLAIN(growing, FLAG, "it leaks, by the test of leaks of class growing"),
+	PLAIN(growth_bytes_per_h, REAL, "of what has become old; null: not tested"),
+	PLAIN(confidence, REAL, NULL),
 };
 static const struct tm_type type_gpu_site = TYPE("gpu_site", fields_gpu_site);
 #undef OF

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Device and pinned memory in the reports: the same rows, what each report asks of them. The account
- * keeps no ages of blocks on a device, so that growth is not judged: candidates are named as such.
+ * has growth of device memory once windows were enough; before, candidates are named as such.
  * See text.h.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,19 +122,22 @@ static bool is_candidate(const struct tm_doc_gpu_site *s)
 
 void tm_text_gpu_leaks(struct tm_text *t, const struct tm_document *doc, size_t top)
 {
-	bool any = false, candidates = false;
+	bool any = false, candidates = false, judged = false;
 	size_t n, shown = 0;
 	struct row *row = sorted(doc, NULL, &n);
 
 	for (size_t i = 0; row && i < n; i++)
 		any |= known(row[i].site->live_bytes) != 0;
+	for (size_t i = 0; row && i < n; i++)
+		judged |= !isnan(row[i].site->growth_bytes_per_h);
 	if (!any) {
 		free(row);
 		return;
 	}
 	tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
 	tm_text_prose(t, TM_TEXT_PLAIN, 2,
-		      "device memory %s: not judged, its blocks have no ages here",
+		      judged ? "device memory %s, its growth judged as that of host memory is"
+			     : "device memory %s: not judged, windows or blocks are too few",
 		      doc->process.ended == TM_DOC_CLEAN    ? "held at the exit"
 		      : doc->process.ended == TM_DOC_KILLED ? "held at the end"
 							    : "held now");
@@ -145,16 +149,25 @@ void tm_text_gpu_leaks(struct tm_text *t, const struct tm_document *doc, size_t 
 
 		if (shown++ >= top)
 			continue;
-		candidates |= is_candidate(s);
-		tm_text_named(t, is_candidate(s) ? TM_TEXT_UNSURE : TM_TEXT_PLAIN,
+		bool candidate = !judged && is_candidate(s);
+		char rate[24], grows[48] = "";
+
+		candidates |= candidate;
+		if (s->growing)
+			snprintf(grows, sizeof(grows), "GROWING +%s/h ",
+				 tm_text_bytes(rate, (uint64_t)s->growth_bytes_per_h));
+		tm_text_named(t,
+			      s->growing  ? TM_TEXT_BAD
+			      : candidate ? TM_TEXT_UNSURE
+					  : TM_TEXT_PLAIN,
 			      place(where, sizeof(where), doc, s),
 			      "%10s %8" PRIu64 " %8" PRIu64 " %8" PRIu64 "  %" PRIu64 " %s  %s",
 			      tm_text_bytes(live, s->live_bytes), s->live_objs,
 			      known(s->alloc_objs), known(s->alloc_objs) - s->live_objs,
 			      row[i].gpu->dev,
 			      row[i].gpu->memory ? row[i].gpu->memory : row[i].gpu->api,
-			      is_candidate(s) ? "CANDIDATE " : "");
-		if (is_candidate(s))
+			      candidate ? "CANDIDATE " : grows);
+		if (candidate || s->growing)
 			tm_text_callers(t, doc, s->stack, CALLERS);
 	}
 	if (shown > top)

@@ -436,7 +436,8 @@ _Static_assert(sizeof(struct tm_ledger_window) == 128, "layout");
 
 /*
  * A site in the growth test; sites with the most live growth have a record. Cohort i: objects that
- * live and were born i windows ago, the last one: that many or more. Ring: by epoch % WINDOWS.
+ * live and were born i windows ago, the last one: that many or more. Ring: by epoch % WINDOWS. Site and
+ * height of device memory are those of its row.
  */
 struct tm_ledger_cohorts {
 	uint64_t site : 48; /* 0: not used */
@@ -444,7 +445,7 @@ struct tm_ledger_cohorts {
 	uint32_t seq;         /* odd while it is written */
 	uint32_t first_epoch; /* the ring holds epochs from here on */
 	uint32_t last_epoch;  /* to here */
-	uint32_t unused;
+	uint32_t gpu_row;     /* number + 1 of the row whose blocks these are; 0: the host's */
 	uint64_t live_objects, live_bytes;
 	uint64_t objects; /* ever allocated */
 	uint32_t cohort[TM_LEDGER_COHORTS];

@@ -292,7 +292,8 @@ def make_gpu(sites):
     def site(n, memory, live, blocks, ever, by=None):
         return {"site": sites[n]["id"], "kind": memory, "live_bytes": live, "live_objs": blocks, "peak": live, "alloc_objs": ever,
                 "alloc_bytes": live // blocks * ever, "context": "0x7f0c04001000", "stack": sites[n]["stack"], "tier": sites[n]["tier"],
-                "reserved_by": by, "base_live_objs": None, "base_live_bytes": None}
+                "reserved_by": by, "base_live_objs": None, "base_live_bytes": None, "growing": False,
+                "growth_bytes_per_h": None, "confidence": None}
 
     def row(api, memory, peak, parts):
         return {"dev": 0, "api": api, "memory": memory, "live_bytes": sum(p["live_bytes"] for p in parts), "peak": peak,
