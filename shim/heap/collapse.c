@@ -28,7 +28,8 @@
 
 static struct {
 	_Atomic bool wanted[TM_PART_COUNT];
-	uint32_t stayed; /* ticks */
+	_Atomic bool any; /* some of them is, or was since a tick looked */
+	uint32_t stayed;  /* ticks */
 	uint32_t refusals;
 	struct {
 		uint64_t fresh;  /* pages taken new as of the last tick, */
@@ -40,12 +41,16 @@ static struct {
 
 void tm_collapse_want(enum tm_part part)
 {
-	if (tm_zone.os->collapse != NULL)
-		atomic_store_explicit(&collapse.wanted[part], true, memory_order_relaxed);
+	if (tm_zone.os->collapse == NULL)
+		return;
+	atomic_store_explicit(&collapse.wanted[part], true, memory_order_relaxed);
+	atomic_store_explicit(&collapse.any, true, memory_order_relaxed);
 }
 
 bool tm_collapse_is_wanted(void)
 {
+	if (TM_LIKELY(!atomic_load_explicit(&collapse.any, memory_order_relaxed)))
+		return false;
 	for (int i = 0; i < TM_PART_COUNT; i++)
 		if (atomic_load_explicit(&collapse.wanted[i], memory_order_relaxed))
 			return true;
@@ -161,12 +166,15 @@ bool tm_collapse_tick(void)
 	static const enum tm_part parts[] = {TM_PART_LARGE, TM_PART_PERSISTENT, TM_PART_TEMPORARY};
 	bool more = false;
 
+	atomic_store_explicit(&collapse.any, false, memory_order_relaxed);
 	if (tm_zone.os->collapse != NULL && tm_huge_allowed() == TM_HUGE_ON_THP &&
 	    tm_limit_may_look() && !tm_limit_is_near(TM_UNIT_BYTES) &&
 	    collapse.refusals < REFUSALS_MAX && collapse.stayed < PATIENCE_TICKS)
 		for (size_t i = 0; i < TM_ARRAY_LEN(parts); i++)
 			more |= tick_part(parts[i]);
 	collapse.stayed = more ? collapse.stayed + 1 : 0;
+	if (more)
+		atomic_store_explicit(&collapse.any, true, memory_order_relaxed);
 	if (!more)
 		for (int i = 0; i < TM_PART_COUNT; i++)
 			atomic_store_explicit(&collapse.wanted[i], false, memory_order_relaxed);
@@ -182,6 +190,7 @@ void tm_collapse_clear(void)
 		collapse.part[i].quiet = 0;
 		collapse.part[i].unit = 0;
 	}
+	atomic_store_explicit(&collapse.any, false, memory_order_relaxed);
 	collapse.stayed = 0;
 	collapse.refusals = 0;
 }

@@ -223,34 +223,40 @@ static bool find_or_grow(struct tm_part_state *ps, size_t pages, size_t align,
 	return false;
 }
 
+enum place {
+	PLACE_NONE,
+	PLACE_FOUND,
+	PLACE_WARM, /* all of it may be resident */
+};
+
 /*
  * Before there is new memory, what lies idle in other parts and is resident. Memory that was given
  * back is new memory too; as the part takes it piece by piece, others give up as much in units.
  */
-static bool find_or_use_others(struct tm_part_state *ps, size_t pages, size_t align,
-			       struct tm_place *ret_found)
+static enum place find_or_use_others(struct tm_part_state *ps, size_t pages, size_t align,
+				     struct tm_place *ret_found)
 {
 	size_t fresh = pages;
 	bool found;
 
 	if (pages > tm_zone.limit >> TM_PAGE_SHIFT || align > TM_UNIT_PAGES)
-		return false;
+		return PLACE_NONE;
 	found = tm_place_find(ps, (uint32_t)pages, (uint32_t)align, ret_found);
 	if (found) {
 		if (tm_place_cold_pages(ret_found->at, pages) == 0)
-			return true;
+			return PLACE_WARM;
 		tm_place_warmest(ps, (uint32_t)pages, (uint32_t)align, ret_found);
 		fresh = tm_place_cold_pages(ret_found->at, pages);
 		if (fresh == 0)
-			return true;
+			return PLACE_WARM;
 		ps->cold_pages =
 			tm_bits_min(ps->cold_pages + fresh, tm_bits_max(fresh, COLD_PAGES_MAX));
 		fresh = ps->cold_pages;
 		if (tm_part_of(ps) == TM_PART_SPAN && fresh < COLD_PAGES)
-			return true;
+			return PLACE_FOUND;
 	}
 	if (!tm_purge_others_idle(tm_part_of(ps), fresh))
-		return found;
+		return found ? PLACE_FOUND : PLACE_NONE;
 	ps->cold_pages = 0;
 	/* parts' locks are not nested */
 	tm_extent_unlock(ps);
@@ -259,7 +265,7 @@ static bool find_or_use_others(struct tm_part_state *ps, size_t pages, size_t al
 	found = tm_place_find(ps, (uint32_t)pages, (uint32_t)align, ret_found);
 	if (found && tm_place_cold_pages(ret_found->at, pages) != 0)
 		tm_place_warmest(ps, (uint32_t)pages, (uint32_t)align, ret_found);
-	return found;
+	return found ? PLACE_FOUND : PLACE_NONE;
 }
 
 /*
@@ -305,12 +311,12 @@ static uint32_t take(struct tm_part_state *ps, const struct want *want)
 {
 	size_t pages = want->pages;
 	struct tm_place f;
+	enum place place = find_or_use_others(ps, pages, want->align, &f);
 	uint32_t cold;
 
-	if (!find_or_use_others(ps, pages, want->align, &f) &&
-	    !find_or_grow(ps, pages, want->align, &f))
+	if (place == PLACE_NONE && !find_or_grow(ps, pages, want->align, &f))
 		return TM_PAGE_NIL;
-	cold = tm_place_cold_pages(f.at, pages);
+	cold = place == PLACE_WARM ? 0 : tm_place_cold_pages(f.at, pages);
 	if (cold != 0) {
 		tm_part_add(&ps->fresh_pages, cold);
 		tm_swing_cold(&ps->swing, cold, tm_part_idle_pages(ps));

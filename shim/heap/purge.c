@@ -521,20 +521,16 @@ bool tm_purge_rescue(enum tm_part part)
 
 TM_AT_START_CODE size_t tm_purge_retained(void)
 {
-	size_t bytes = tm_grow_retained();
+	size_t units = 0, granules = 0;
 
-	for (int i = 0; i < TM_PART_COUNT; i++) {
-		const struct tm_part_state *ps = &tm_parts[i];
-
-		bytes += (size_t)__atomic_load_n(&ps->whole.count, __ATOMIC_RELAXED)
-			 << TM_UNIT_SHIFT;
-		bytes += (size_t)__atomic_load_n(&ps->sparse_granules, __ATOMIC_RELAXED)
-			 << TM_GRANULE_SHIFT;
+	for (const struct tm_part_state *ps = tm_parts; ps < tm_parts + TM_PART_COUNT; ps++) {
+		units += __atomic_load_n(&ps->whole.count, __ATOMIC_RELAXED);
+		granules += __atomic_load_n(&ps->sparse_granules, __ATOMIC_RELAXED);
 	}
-	return bytes;
+	return tm_grow_retained() + (units << TM_UNIT_SHIFT) + (granules << TM_GRANULE_SHIFT);
 }
 
-TM_AT_START_CODE void tm_purge_set_mode(enum tm_purge_mode now)
+void tm_purge_set_mode(enum tm_purge_mode now)
 {
 	atomic_store_explicit(&mode, now, memory_order_seq_cst);
 }

@@ -209,9 +209,11 @@ size_t tm_extent_fresh_bytes(enum tm_part part)
 
 size_t tm_extent_used_bytes(void)
 {
-	uint64_t pages = 0;
+	uint64_t mapped = 0, unused = 0;
 
-	for (int i = 0; i < TM_PART_COUNT; i++)
-		pages += tm_part_used_pages((enum tm_part)i);
-	return pages << TM_PAGE_SHIFT;
+	for (const struct tm_part_state *ps = tm_parts; ps < tm_parts + TM_PART_COUNT; ps++) {
+		mapped += __atomic_load_n(&ps->mapped_pages, __ATOMIC_RELAXED);
+		unused += __atomic_load_n(&ps->free_pages, __ATOMIC_RELAXED);
+	}
+	return mapped > unused ? (mapped - unused) << TM_PAGE_SHIFT : 0;
 }
