@@ -91,8 +91,12 @@ TM_AT_START_CODE void tm_pooling_init(void)
 
 void tm_pooling_check(const char *file, const struct tm_rule *rule)
 {
-	if ((rule->actions.pool != 0 || rule->actions.keep_set) &&
-	    rule->size_max <= TM_GRANULE_BYTES)
+	if (rule->size_max > TM_GRANULE_BYTES)
+		return;
+	if (rule->actions.huge != TM_RULE_HUGE_UNSET || rule->actions.node != TM_RULE_NODE_UNSET)
+		tm_msg(TM_MSG_WARN, "%s:%u: huge and node have no effect up to 64K", file,
+		       rule->line);
+	if (rule->actions.pool != 0 || rule->actions.keep_set)
 		tm_msg(TM_MSG_WARN,
 		       "%s:%u: pool and keep have no effect up to 64K, use TIERMALLOC_POOLS", file,
 		       rule->line);
