@@ -3,6 +3,7 @@
 
 #include "shim/heap/arena.h"
 #include "shim/heap/extent.h"
+#include "shim/heap/inherit.h"
 #include "shim/heap/meta.h"
 #include "shim/heap/pool.h"
 #include "shim/heap/remote.h"
@@ -11,6 +12,13 @@
 
 /* A partly used span is opened up for this many free bytes or more. */
 #define PAGES_WORTH_BYTES ((size_t)8 << 10)
+
+/* A look that gives whole spans alone walks all free slots for more than this share of the spans. */
+#define EMPTY_SHARE 32u
+
+/* Of a span's mark, else the number of its slots on lists. */
+#define MARK_NONE UINT16_MAX   /* not looked at */
+#define MARK_OPENED UINT16_MAX /* its bitmap holds all its free slots */
 
 /*
  * Slots that are on no list because their pages were given back. Not among the side entries: those may
@@ -86,35 +94,78 @@ bool tm_trim_unpark(struct tm_heap *h, unsigned klass)
 	return false;
 }
 
-static void count_free(struct tm_heap *h)
+/* Older slots first: one that lives ends the search. */
+static bool entries_are_free(const struct tm_granule *g)
 {
+	for (uint32_t i = g->nslots; i-- > tm_span_first(g);)
+		if (!tm_span_entry_is_free(g, i))
+			return false;
+	return true;
+}
+
+static uint32_t listed_when_empty(const struct tm_granule *g)
+{
+	return g->carved - tm_trim_parked(g);
+}
+
+/*
+ * Which spans are counted: all, or those whose entries are free, which costs a cache line or two for a
+ * span where the lists cost one for each free slot. What others have freed and not handed over yet is
+ * free in its entry too, so the lists decide. Returns the number of spans; `left` says by class how many
+ * slots of theirs are on a list if they are empty.
+ */
+static uint32_t choose(struct tm_heap *h, enum tm_trim_depth depth, size_t *left)
+{
+	bool all = depth == TM_TRIM_PAGES || !tm_span_keeps_entries || tm_inherit_lost;
+	uint32_t chosen = 0;
+
 	for (struct tm_granule *g = tm_granule_at(h->span_first); g != NULL;
-	     g = tm_granule_at(g->next))
+	     g = tm_granule_at(g->next)) {
+		g->mark = MARK_NONE;
+		if (!all && g->side != NULL && !entries_are_free(g))
+			continue;
 		g->mark = 0;
+		left[g->klass] += listed_when_empty(g);
+		chosen++;
+	}
+	return chosen;
+}
+
+static void count_free(struct tm_heap *h, size_t *left)
+{
 	for (unsigned klass = 1; klass < TM_CLASSES; klass++)
-		for (struct tm_slot *s = h->list[klass]; s != NULL; s = s->next)
-			tm_span_head(tm_zone_granule(s))->mark++;
+		for (struct tm_slot *s = h->list[klass]; s != NULL && left[klass] != 0;
+		     s = s->next) {
+			struct tm_granule *head = tm_span_head(tm_zone_granule(s));
+
+			if (head->mark != MARK_NONE) {
+				head->mark++;
+				left[klass]--;
+			}
+		}
 }
 
 static bool is_empty(const struct tm_granule *head)
 {
-	return head->mark + tm_trim_parked(head) == head->carved;
+	return head->mark == listed_when_empty(head);
 }
 
-/* Drop the slots for which `drop` holds from all lists. */
+/* Drop the slots for which `drop` holds from all lists: `left` of each class, or fewer. */
 static void filter_lists(struct tm_heap *h,
-			 bool (*drop)(struct tm_granule *head, struct tm_slot *s))
+			 bool (*drop)(struct tm_granule *head, struct tm_slot *s), size_t *left)
 {
 	for (unsigned klass = 1; klass < TM_CLASSES; klass++) {
-		struct tm_slot **link = &h->list[klass];
+		struct tm_slot **link = &h->list[klass], *s = *link;
 
-		for (struct tm_slot *s = *link; s != NULL; s = s->next) {
-			if (drop(tm_span_head(tm_zone_granule(s)), s))
+		for (; s != NULL && left[klass] != 0; s = s->next) {
+			if (drop(tm_span_head(tm_zone_granule(s)), s)) {
+				left[klass]--;
 				continue;
+			}
 			*link = s;
 			link = &s->next;
 		}
-		*link = NULL;
+		*link = s;
 	}
 }
 
@@ -126,16 +177,21 @@ static bool of_empty_span(struct tm_granule *head, struct tm_slot *s)
 
 static size_t release_empty(struct tm_heap *h)
 {
+	size_t left[TM_CLASSES] = {0};
 	struct tm_granule *next;
 	size_t bytes = 0;
 	bool any = false;
 
-	for (struct tm_granule *g = tm_granule_at(h->span_first); g != NULL && !any;
-	     g = tm_granule_at(g->next))
-		any = is_empty(g);
+	for (struct tm_granule *g = tm_granule_at(h->span_first); g != NULL;
+	     g = tm_granule_at(g->next)) {
+		if (!is_empty(g))
+			continue;
+		left[g->klass] += listed_when_empty(g);
+		any = true;
+	}
 	if (!any)
 		return 0;
-	filter_lists(h, of_empty_span);
+	filter_lists(h, of_empty_span, left);
 	for (struct tm_granule *g = tm_granule_at(h->span_first); g != NULL; g = next) {
 		next = tm_granule_at(g->next);
 		if (!is_empty(g))
@@ -191,7 +247,7 @@ static bool open_spans(struct tm_heap *h)
 			g->parked = parked;
 			h->parked_spans++;
 		}
-		g->mark = UINT16_MAX; /* opened */
+		g->mark = MARK_OPENED;
 		any = true;
 	}
 	if (!any)
@@ -200,7 +256,7 @@ static bool open_spans(struct tm_heap *h)
 		for (struct tm_slot *s = h->list[klass]; s != NULL; s = s->next) {
 			struct tm_granule *head = tm_span_head(tm_zone_granule(s));
 
-			if (head->mark == UINT16_MAX)
+			if (head->mark == MARK_OPENED)
 				bit_set(head->parked, slot_of(head, s));
 		}
 	}
@@ -285,6 +341,7 @@ static void give_pages(struct tm_granule *g, const uint64_t *page_bits, size_t p
 static size_t park_pages(struct tm_heap *h)
 {
 	uint64_t page_bits[SPAN_PAGES_MAX / 64];
+	size_t left[TM_CLASSES] = {0};
 	size_t bytes = 0;
 
 	if (!open_spans(h))
@@ -295,12 +352,13 @@ static size_t park_pages(struct tm_heap *h)
 		     g = tm_granule_at(g->next)) {
 			size_t pages = g->granules * (TM_GRANULE_BYTES / TM_PAGE_BYTES);
 
-			if (g->mark != UINT16_MAX || g->parked == NULL)
+			if (g->mark != MARK_OPENED || g->parked == NULL)
 				continue;
 			__builtin_memset(page_bits, 0, sizeof(page_bits));
 			size_t span_bytes = settle_span(g, page_bits, pages);
 			if (pass == 0) {
 				bytes += span_bytes;
+				left[g->klass] += tm_trim_parked(g);
 				continue;
 			}
 			if (tm_trim_parked(g) == 0)
@@ -309,13 +367,14 @@ static size_t park_pages(struct tm_heap *h)
 				give_pages(g, page_bits, pages);
 		}
 		if (pass == 0)
-			filter_lists(h, is_parked);
+			filter_lists(h, is_parked, left);
 	}
 	return bytes;
 }
 
 size_t tm_trim_heap(struct tm_heap *h, enum tm_trim_depth depth)
 {
+	size_t left[TM_CLASSES] = {0};
 	size_t bytes, arena_bytes = 0;
 
 	tm_remote_flush(h);
@@ -325,12 +384,14 @@ size_t tm_trim_heap(struct tm_heap *h, enum tm_trim_depth depth)
 		arena_bytes = tm_arena_trim(h);
 	else
 		tm_arena_settle(h);
-	count_free(h);
+	h->first_slot_frees = 0;
+	if (choose(h, depth, left) <= (depth == TM_TRIM_PAGES ? 0 : h->span_count / EMPTY_SHARE))
+		return arena_bytes;
+	count_free(h, left);
 	bytes = release_empty(h);
 	if (bytes != 0)
 		h->look_spans = h->span_count + h->span_count / 8;
 	if (depth == TM_TRIM_PAGES)
 		bytes += park_pages(h);
-	h->first_slot_frees = 0;
 	return bytes + arena_bytes;
 }
