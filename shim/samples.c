@@ -33,6 +33,8 @@
 /* A program that came here so often, or for so much at once, may be asked while it does nothing. */
 #define STAY_PASSES 32u
 #define STAY_BYTES ((uint64_t)4 << 20)
+/* Nor need it come here for what it holds: an interpreter with an allocator of its own. */
+#define STAY_RSS_BYTES ((uint64_t)16 << 20)
 #define USUAL_WINDOW_MS 60000u
 #define SHEET_MS 5000u
 /* Memory that grows by an eighth, and by so much, is looked at sooner: it may be about to end. */
@@ -50,6 +52,7 @@ static struct {
 	uint64_t count_ns;    /* [lock] what the last count took */
 	uint64_t limit_bytes; /* [lock] of the control group */
 	bool limit_known;
+	bool is_large;                 /* [atomic] it once had so much resident */
 	struct tm_epoch_totals totals; /* [lock] of the last count */
 } due = {.next_ms = 0};
 
@@ -229,6 +232,8 @@ static uint64_t sample(uint64_t now_ms)
 	header->tokens = s.tokens;
 	write_counters(now_ms, &memory, s.cached_bytes, mapped);
 	tm_pooling_write();
+	if (memory.rss_bytes >= STAY_RSS_BYTES)
+		__atomic_store_n(&due.is_large, true, __ATOMIC_RELAXED);
 	return memory.rss_bytes;
 }
 
@@ -325,6 +330,8 @@ void tm_samples_pass(size_t bytes)
 	pass.left = pass.step;
 	pass.looked_ms = (uint32_t)now;
 	tm_samples_tick(now);
+	if (__atomic_load_n(&due.is_large, __ATOMIC_RELAXED) && tm_ledger_is_asked_for())
+		tm_helper_stay();
 }
 
 void tm_samples_now(void)
