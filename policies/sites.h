@@ -2,8 +2,9 @@
 /*
  * sites: what is known about call sites. A record of 64 bytes for each return address (coarse), and,
  * where blocks of one return address live differently, for return address + stack height (fine) and
- * then + size class (sized). Records stand in one open-addressing table that only grows; inserts are
- * lock-free. A cache of 2 ways per thread leads from a request to its record.
+ * then + size class (sized). Records stand one behind the other, numbered from 1, so that they fill their
+ * pages; an open-addressing table that only grows holds their numbers by key; inserts are lock-free. A
+ * cache of 2 ways per thread leads from a request to its record.
  *
  * Memory is lent: TM_SITES_BYTES of zeros for the table (touched page by page as sites appear),
  * sizeof(struct tm_sites_cache) of zeros for each thread. Any thread may call; a cache only its owner.
@@ -29,16 +30,15 @@ enum tm_site_level { TM_SITE_COARSE, TM_SITE_FINE, TM_SITE_SIZED, TM_SITE_LEVELS
 #define TM_SITE_MIXED 0x100u
 
 struct tm_site_record {
-	_Atomic uint64_t key;     /* 0: free place; written first, by compare and swap */
-	uintptr_t return_address; /* [const] once `ready` */
+	_Atomic uint64_t key;     /* 0: not written yet; written last */
+	uintptr_t return_address; /* [const] as all that says so, once there is a key */
 	uint32_t height;          /* [const] of the stack, in 16 bytes; 0 in a coarse record */
 	uint16_t parent;          /* [const] index of the coarser record, 0: none */
 	uint8_t level;            /* [const] enum tm_site_level */
-	_Atomic uint8_t ready;
-	_Atomic uint8_t steady;  /* 1: frees that are no surprise need not all be counted */
-	_Atomic uint16_t belief; /* enum tm_tier, TM_TIER_ALL: nothing; or'ed with TM_SITE_MIXED */
-	_Atomic uint8_t rules;   /* route.c: whether any rule's place is right */
-	_Atomic uint8_t loaded;  /* 1: blocks of a model's size came from here while loading */
+	_Atomic uint8_t steady;   /* 1: frees that are no surprise need not all be counted */
+	_Atomic uint16_t belief;  /* enum tm_tier, TM_TIER_ALL: nothing; or'ed with TM_SITE_MIXED */
+	_Atomic uint8_t rules;    /* route.c: whether any rule's place is right */
+	_Atomic uint8_t loaded;   /* 1: blocks of a model's size came from here while loading */
 	_Atomic uint32_t rules_generation;
 	_Atomic uint32_t shorts, longs; /* frees, by age */
 	_Atomic uint32_t born;          /* births; threads hand them over late */
@@ -47,15 +47,19 @@ struct tm_site_record {
 	uint16_t slot;          /* [reporter] its number in the report + 1; 0: not reported yet */
 	_Atomic uint16_t ruled; /* the last rule that decided anything here; 0: none ever */
 	uint8_t size_log2;      /* [const] sized records: of their blocks */
-	uint8_t unused[5];
+	uint8_t unused[6];
 };
 _Static_assert(sizeof(struct tm_site_record) == TM_CACHE_LINE, "one line");
 
-#define TM_SITES_BYTES (sizeof(struct tm_site_record) * TM_SITES_COUNT)
+#define TM_SITES_BYTES ((sizeof(struct tm_site_record) + sizeof(uint16_t)) * TM_SITES_COUNT)
+
+/* Key of a record that was withdrawn: its place stays, so that chains of probes stay whole. */
+#define TM_SITES_WITHDRAWN UINT64_C(1)
 
 /* The lent table. */
 struct tm_sites {
 	struct tm_site_record *record;
+	_Atomic uint16_t *place; /* numbers of records, by hash of the key; 0: free */
 	_Atomic uint32_t used;
 	_Atomic uint32_t generation; /* raised when records were withdrawn */
 	_Atomic uint32_t beliefs;    /* raised when what a record believes changed */
@@ -126,6 +130,14 @@ struct tm_site_birth {
 
 /* Index of the record of a key, made where there is none; 0: the table is full. */
 uint16_t tm_sites_enter(struct tm_sites *sites, const struct tm_site_birth *birth);
+
+/* Numbers of records are below this; some below may not be written yet. */
+uint32_t tm_sites_end(const struct tm_sites *sites);
+
+TM_INLINE bool tm_sites_is_live(const struct tm_site_record *r)
+{
+	return atomic_load_explicit(&r->key, memory_order_acquire) > TM_SITES_WITHDRAWN;
+}
 
 /* After dlclose: records of return addresses in [begin, end) are withdrawn, caches start anew. */
 void tm_sites_forget(struct tm_sites *sites, uintptr_t begin, uintptr_t end);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/callsite.h"
 
+#include <stdatomic.h>
+
 #include "shim/base/hash.h"
 #include "shim/base/ledger_format.h"
 #include "shim/boot.h"
@@ -63,14 +65,19 @@ struct capture {
 	struct tm_unwind_room room;
 };
 
+/* What was mapped for the last one and waits for the next. */
+static _Atomic(struct capture *) spare;
+
 /* In pages of its own: who allocates may stand on a coroutine's small stack (H26). NULL: no memory. */
 static struct capture *capture(const struct tm_heap *h, struct tm_site site)
 {
-	struct capture *c = tm_mem_map(sizeof(*c));
+	struct capture *c = atomic_exchange_explicit(&spare, NULL, memory_order_acquire);
 	bool in_python = tm_python_is_site(site.return_address);
 	unsigned depth = in_python ? TM_LEDGER_STACK_DEPTH - PYTHON_DEPTH : TM_LEDGER_STACK_DEPTH;
 	struct tm_unwind_regs regs;
 
+	if (c == NULL)
+		c = tm_mem_map(sizeof(*c));
 	if (c == NULL) {
 		__atomic_fetch_add(&tm_ledger_header()->stacks_lost, 1, __ATOMIC_RELAXED);
 		return NULL;
@@ -88,6 +95,13 @@ static struct capture *capture(const struct tm_heap *h, struct tm_site site)
 						  TM_LEDGER_STACK_DEPTH - c->walk.count);
 	c->hash = (uint32_t)tm_hash_bytes(c->frames, c->walk.count * sizeof(c->frames[0]));
 	return c;
+}
+
+static void put_away(struct capture *c)
+{
+	c = atomic_exchange_explicit(&spare, c, memory_order_acq_rel);
+	if (c != NULL)
+		(void)tm_mem_unmap_raw(c, sizeof(*c));
 }
 
 static uint64_t *take_frames(struct tm_ledger_header *header, unsigned count, uint32_t *ret_at)
@@ -164,7 +178,7 @@ TM_NOINLINE void tm_callsite_new(const struct tm_heap *h, const struct tm_row *r
 	if (c == NULL)
 		return;
 	add(row, c, slot);
-	(void)tm_mem_unmap_raw(c, sizeof(*c));
+	put_away(c);
 }
 
 /* Counts the stack with the record that has it; a new one gets a record. */
@@ -191,7 +205,7 @@ static TM_NOINLINE void sample_now(const struct tm_heap *h, const struct tm_row 
 	if (c == NULL)
 		return;
 	note(row, c);
-	(void)tm_mem_unmap_raw(c, sizeof(*c));
+	put_away(c);
 }
 
 void tm_callsite_sample(const struct tm_heap *h, const struct tm_row *row, size_t bytes,

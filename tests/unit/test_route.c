@@ -300,7 +300,7 @@ Test(route, any_stream_is_served)
 		cr_assert(h->d.authority > TM_AUTHORITY_NONE &&
 			  h->d.authority < TM_AUTHORITY_COUNT);
 		cr_assert(h->d.epoch <= TM_LIFETIME_EPOCH_MASK);
-		cr_assert(h->d.site == 0 || atomic_load(&route.sites.record[h->d.site].ready));
+		cr_assert(h->d.site == 0 || tm_sites_is_live(&route.sites.record[h->d.site]));
 		if (h->size >= 3000 && h->size <= 5000 && h->d.site)
 			cr_assert_eq(h->d.tier, TM_TIER_TEMPORARY);
 	}

@@ -94,7 +94,7 @@ Test(sites, threads_agree_on_records)
 		pthread_join(thread[i], NULL);
 	cr_assert_eq(atomic_load(&sites.used), 2999);
 	uint32_t filled = 0;
-	for (uint32_t at = 1; at < TM_SITES_COUNT; at++)
+	for (uint32_t at = 1; at < tm_sites_end(&sites); at++)
 		filled += atomic_load(&sites.record[at].key) != 0;
 	cr_assert_eq(filled, 2999, "no key stands twice");
 }
