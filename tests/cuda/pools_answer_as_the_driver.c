@@ -16,6 +16,9 @@
 #include <pthread.h>
 #include <semaphore.h>
 
+/* No header of the driver says so; its library does. */
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream);
+
 #define STEPS 4000
 #define BLOCKS 48
 #define CONTEXTS 4
