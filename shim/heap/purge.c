@@ -35,7 +35,7 @@
  * has happened for some decays, all but this go.
  */
 #define SPARSE_SHARE 10u /* a tenth of live memory */
-#define SPARSE_DECAYS 4u
+#define SPARSE_DECAYS 3u
 #define SPARSE_KEEP_BYTES ((size_t)1 << 20)
 
 /* Stays at least when the surplus of a swing goes. */

@@ -160,6 +160,23 @@ Test(purge, idle_granules_of_used_units_go_too)
 	heap_check();
 }
 
+/* A tenth of what is live is kept beside it at first, so that no huge page is split for it. */
+Test(purge, what_is_idle_beside_much_live_memory_goes_within_two_seconds)
+{
+	static char *spans[1024];
+
+	heap_fresh();
+	for (int i = 0; i < 1024; i++)
+		spans[i] = tm_extent_take(TM_PART_SPAN, 16, 16);
+	for (int i = 0; i < 1024; i += 16)
+		tm_extent_give(TM_PART_SPAN, spans[i], 16);
+	tick(10);
+	cr_assert_eq(stats_of(TM_PART_SPAN).sparse_bytes, 4 * MIB);
+	tick(8);
+	cr_assert_leq(stats_of(TM_PART_SPAN).sparse_bytes, MIB);
+	heap_check();
+}
+
 Test(purge, now_gives_everything)
 {
 	char *a, *b;
