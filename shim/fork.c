@@ -2,8 +2,12 @@
 #include "shim/fork.h"
 
 #include <errno.h>
+#include <linux/sched.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
 
 #include "shim/base/attrs.h"
+#include "shim/boot.h"
 #include "shim/elf.h"
 #include "shim/heap/account.h"
 #include "shim/heap/arena.h"
@@ -12,6 +16,7 @@
 #include "shim/heap/remote.h"
 #include "shim/helper.h"
 #include "shim/ledger.h"
+#include "shim/ledger_copy.h"
 #include "shim/module.h"
 #include "shim/os/lock.h"
 #include "shim/thread.h"
@@ -20,32 +25,81 @@
 /* Which library the handlers belong to: libc drops those of unloaded ones. */
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
-/* [FORK: one fork at a time] False where the forking thread was interrupted inside an allocation. */
-static bool locked TM_AT_START_DATA;
+/*
+ * A signal handler may fork in the middle of an allocation of its own thread, and may return in the
+ * child, which goes on there. It must not wait for locks that this thread holds, nor may the child find
+ * anything put in order: all stays as it is, but for what it shared with its parent.
+ *
+ * The lock is no part of the walk: who holds all others takes it, and who holds it waits for nobody.
+ */
+static struct {
+	struct tm_lock lock;
+	_Atomic uintptr_t thread; /* [lock] whose fork it is; 0: nobody's */
+	unsigned depth; /* [lock] forks of handlers that came in the middle of that fork */
+	bool inside;    /* [lock] of a handler that came in the middle of an allocation */
+	bool keeps;     /* [lock] a child that goes on finds the ledger's memory copied */
+} fork_now TM_AT_START_DATA = {.lock = TM_LOCK_INIT(TM_RANK_NONE)};
+
+#define THIS_THREAD ((uintptr_t)__builtin_thread_pointer())
+
+static TM_AT_START_CODE bool is_inside(void)
+{
+	uintptr_t word = tm_heap_word;
+
+	return (!tm_heap_word_is_none(word) && (word & TM_HEAP_BUSY_BIT) != 0) ||
+	       tm_thread_is_changing() || tm_lock_holds_any();
+}
+
+static void keep_ledger(void)
+{
+	fork_now.keeps = !tm_ledger_is_on() || tm_ledger_copy_take();
+}
 
 static TM_AT_START_CODE void prepare(void)
 {
-	/*
-	 * A signal handler that forks in the middle of an allocation of its own thread must not wait
-	 * for locks that this thread holds; its child is then like that of a raw fork.
-	 */
-	uintptr_t word = tm_heap_word;
-	bool nested = !tm_heap_word_is_none(word) && (word & TM_HEAP_BUSY_BIT) != 0;
-
-	if (nested)
+	if (fork_now.thread == THIS_THREAD ||
+	    (fork_now.thread == 0 && tm_lock_is_mine(&fork_now.lock))) {
+		if (fork_now.depth++ == 0 && !fork_now.inside)
+			keep_ledger();
 		return;
-	tm_lock_fork_acquire_all();
-	tm_ledger_fork_prepare();
-	locked = true;
+	}
+	bool inside = is_inside();
+	if (!inside)
+		tm_lock_fork_acquire_all();
+	if (tm_lock_acquire(&fork_now.lock) == TM_LOCK_STOLEN)
+		fork_now.depth = 0;
+	fork_now.thread = THIS_THREAD;
+	fork_now.inside = inside;
+	fork_now.keeps = true;
+	if (inside)
+		keep_ledger();
+	if (fork_now.keeps)
+		tm_ledger_fork_prepare();
+}
+
+static TM_AT_START_CODE void end_fork(void)
+{
+	if (fork_now.inside)
+		tm_ledger_copy_drop();
+	fork_now.thread = 0;
+	tm_lock_release(&fork_now.lock);
 }
 
 static TM_AT_START_CODE void in_parent(void)
 {
-	if (!locked)
+	if (fork_now.thread != THIS_THREAD)
 		return;
-	locked = false;
-	tm_ledger_fork_parent();
-	tm_lock_fork_release_all();
+	if (fork_now.depth > 0) {
+		if (--fork_now.depth == 0 && !fork_now.inside)
+			tm_ledger_copy_drop();
+		return;
+	}
+	bool inside = fork_now.inside;
+	if (fork_now.keeps)
+		tm_ledger_fork_parent();
+	end_fork();
+	if (!inside)
+		tm_lock_fork_release_all();
 }
 
 static TM_AT_START_CODE void begin_anew(struct tm_heap *h, void *counted)
@@ -58,17 +112,22 @@ static TM_AT_START_CODE void begin_anew(struct tm_heap *h, void *counted)
 			    *(const bool *)counted ? TM_ARENA_ENTRIES_LOST : TM_ARENA_ENTRIES_KEPT);
 }
 
-static TM_AT_START_CODE void in_child(void)
+static void go_on_in_child(struct tm_heap *mine)
 {
-	uintptr_t word = tm_heap_word;
-	struct tm_heap *mine = NULL;
-
-	if (!tm_heap_word_is_none(word))
-		mine = tm_heap_of_word(word);
-	if (!locked)
+	tm_lock_fork_keep_mine();
+	if (!fork_now.keeps)
 		return;
-	locked = false;
+	if (tm_ledger_is_on())
+		tm_ledger_fork_inside();
+	tm_thread_fork_child();
+	if (mine != NULL)
+		mine->tid = tm_thread_id();
+}
+
+static TM_AT_START_CODE void begin_child(struct tm_heap *mine)
+{
 	bool counted = tm_ledger_is_on();
+
 	tm_ledger_fork_child(TM_LEDGER_CHILD);
 	tm_heap_each(begin_anew, &counted);
 	if (mine != NULL)
@@ -83,6 +142,24 @@ static TM_AT_START_CODE void in_child(void)
 		tm_module_cuda()->fork_child();
 	tm_helper_fork_child();
 	tm_trace_fork_child();
+}
+
+static TM_AT_START_CODE void in_child(void)
+{
+	struct tm_heap *mine = tm_thread_heap();
+
+	if (fork_now.thread != THIS_THREAD)
+		return;
+	if (fork_now.depth > 0) {
+		go_on_in_child(mine);
+		fork_now.depth--;
+		return;
+	}
+	if (fork_now.inside)
+		go_on_in_child(mine);
+	end_fork();
+	if (!fork_now.inside)
+		begin_child(mine);
 }
 
 typedef int register_fn(void (*)(void), void (*)(void), void (*)(void), void *);
@@ -115,4 +192,84 @@ int tm_fork_register(void (*before)(void), void (*parent)(void), void (*child)(v
 	register_fn *register_atfork = next_register();
 
 	return register_atfork != NULL ? register_atfork(before, parent, child, dso) : ENOSYS;
+}
+
+/* --- calls that run no handlers ---------------------------------------------------------------- */
+
+/*
+ * A handler's child that goes on in the middle of an allocation needs what the handlers around fork do
+ * for it; any other finds by itself that it is new.
+ */
+static bool needs_handlers(void)
+{
+	return tm_boot_is_ready() && tm_root.server == TM_SERVER_ENGINE && is_inside();
+}
+
+static long with_handlers(long result)
+{
+	if (result == 0)
+		in_child();
+	else
+		in_parent();
+	return result;
+}
+
+pid_t _Fork(void);
+
+TM_EXPORT pid_t _Fork(void)
+{
+	static _Atomic uintptr_t known;
+	pid_t (*next)(void);
+	uintptr_t address = known;
+
+	if (address == 0) {
+		address = tm_elf_next("_Fork");
+		known = address;
+	}
+	if (address == 0) {
+		errno = ENOSYS;
+		return -1;
+	}
+	TM_ELF_FUNCTION(address, &next);
+	if (!needs_handlers())
+		return next();
+	prepare();
+	return (pid_t)with_handlers(next());
+}
+
+static _Atomic uintptr_t next_syscall;
+
+static long raw_fork(long number, long a, long b, long c, long d, long e)
+{
+	long (*next)(long, long, long, long, long, long);
+
+	TM_ELF_FUNCTION(next_syscall, &next);
+	prepare();
+	return with_handlers(next(number, a, b, c, d, e));
+}
+
+/* Memory and stack of its own: the child returns where its parent does. */
+static bool is_raw_fork(long number, long a, long b)
+{
+	switch (number) {
+#ifdef SYS_fork
+	case SYS_fork: return true;
+#endif
+	case SYS_clone: return (a & CLONE_VM) == 0 && b == 0;
+	case SYS_clone3: {
+		const struct clone_args *args = (const struct clone_args *)a;
+
+		return b >= CLONE_ARGS_SIZE_VER0 && (args->flags & CLONE_VM) == 0 &&
+		       args->stack == 0;
+	}
+	default: return false;
+	}
+}
+
+uintptr_t tm_fork_by_number(uintptr_t next, long number, long a, long b)
+{
+	if (!is_raw_fork(number, a, b) || !needs_handlers())
+		return next;
+	next_syscall = next;
+	return (uintptr_t)raw_fork;
 }

@@ -18,6 +18,7 @@
 #include "shim/base/attrs.h"
 #include "shim/boot.h"
 #include "shim/elf.h"
+#include "shim/fork.h"
 #include "shim/heap/span.h"
 #include "shim/heap/zone.h"
 #include "shim/helper.h"
@@ -185,5 +186,5 @@ uintptr_t tm_guardcalls_syscall(long number, long a, long b, long c)
 {
 	static cache known;
 	about_call(number, a, b, c);
-	return next_of(&known, "syscall");
+	return tm_fork_by_number(next_of(&known, "syscall"), number, a, b);
 }

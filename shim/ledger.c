@@ -15,6 +15,7 @@
 #include "shim/heap/heap.h"
 #include "shim/heap/trim.h"
 #include "shim/ledger_areas.h"
+#include "shim/ledger_copy.h"
 #include "shim/ledger_granules.h"
 #include "shim/ledger_file.h"
 #include "shim/modules.h"
@@ -394,6 +395,22 @@ TM_AT_START_CODE void tm_ledger_fork_child(enum tm_ledger_child child)
 		return;
 	ledger.not_before_ms = ledger.asked_for ? 0 : tm_clock_ms() + CHILD_MS;
 	start_watching();
+}
+
+void tm_ledger_fork_inside(void)
+{
+	for (uint32_t i = 0; i < ledger.old_heaps; i++) {
+		bool moved = (rows_moved[i / 64] >> (i % 64) & 1) != 0;
+		uintptr_t rows = tm_heap_base() + TM_ROWS_OFFSET + i * TM_HEAP_STRIDE;
+
+		tm_mem_map_fixed(moved ? (void *)rows : ledger.staging + i * TM_HEAP_STRIDE,
+				 TM_HEAP_STRIDE, PROT_READ | PROT_WRITE);
+	}
+	tm_ledger_keep_in_child();
+	tm_ledger_copy_enter();
+	/* as after any end: nobody removes the parent's file, or is told of it */
+	tm_ledger_header()->clean_exit = 1;
+	tm_scan_fork_child();
 }
 
 /*

@@ -43,6 +43,12 @@ void tm_ledger_fork_parent(void);
 enum tm_ledger_child { TM_LEDGER_CHILD, TM_LEDGER_CHILD_RAW };
 void tm_ledger_fork_child(enum tm_ledger_child child);
 
+/*
+ * The same of a child that goes on inside the library: what was copied in its parent (ledger_copy.h)
+ * takes the file's place, and the account goes on there, for nobody.
+ */
+void tm_ledger_fork_inside(void);
+
 /* The process ends by itself; the second form is for _exit, where nothing may wait. */
 void tm_ledger_end(void);
 void tm_ledger_end_now(void);

@@ -482,6 +482,44 @@ static void make_private(void *at, size_t bytes)
 		tm_mem_map_fixed(at, bytes, PROT_READ | PROT_WRITE);
 }
 
+/* Runs of bits as pieces of memory. */
+static void each_run(const uint64_t *bits, size_t count, char *at, size_t bytes,
+		     tm_ledger_piece_fn *visit, void *arg)
+{
+	for (size_t i = 0, end; i < count; i = end + 1) {
+		for (end = i; end < count && (bits[end / 64] >> (end % 64) & 1) != 0; end++)
+			;
+		if (end > i)
+			visit(at + i * bytes, (end - i) * bytes, arg);
+	}
+}
+
+void tm_ledger_each_piece(tm_ledger_piece_fn *visit, void *arg)
+{
+	for (const struct tm_heap *h = tm_heap_first(); h != NULL; h = h->next)
+		visit((char *)tm_heap_rows((uintptr_t)h),
+		      tm_bits_align_up(h->rows * sizeof(struct tm_row), TM_PAGE_BYTES), arg);
+	each_run(ledger.window, tm_bits_min(ledger.records.mapped / WINDOW_BYTES, WINDOWS),
+		 (char *)ledger.records.at, WINDOW_BYTES, visit, arg);
+	if (ledger.sides_used != 0)
+		visit((char *)ledger.sides.at, ledger.sides_used, arg);
+	for (unsigned i = 0; i < TM_LEDGER_CHUNKS; i++)
+		if (ledger.chunk[i].at != NULL)
+			visit(ledger.chunk[i].at, ledger.chunk[i].bytes, arg);
+	each_run(ledger.step, STEPS, (char *)header_at, STEP_BYTES, visit, arg);
+}
+
+void tm_ledger_keep_in_child(void)
+{
+	make_private((void *)ledger.rows.at, ledger.rows.mapped);
+	make_private((void *)ledger.records.at, ledger.records.mapped);
+	make_private((void *)ledger.sides.at, ledger.sides.mapped);
+	for (unsigned i = 0; i < TM_LEDGER_CHUNKS; i++)
+		if (ledger.chunk[i].at != NULL)
+			make_private(ledger.chunk[i].at, ledger.chunk[i].bytes);
+	make_private(header_at, TM_LEDGER_TABLES_BYTES);
+}
+
 uintptr_t tm_ledger_unmap_in_child(void)
 {
 	uintptr_t rows_end = tm_heap_base() + TM_ROWS_OFFSET + tm_heap_count() * TM_HEAP_STRIDE;

@@ -59,4 +59,12 @@ struct tm_ledger_granule *tm_ledger_record(const struct tm_granule *head);
  */
 uintptr_t tm_ledger_unmap_in_child(void);
 
+/*
+ * In a child that goes on inside the library (fork.c): everything becomes private zeros and stays where
+ * it is; what it was comes back from a copy of these pieces. Whole pages, populated as far as is known.
+ */
+typedef void tm_ledger_piece_fn(void *at, size_t bytes, void *arg);
+void tm_ledger_each_piece(tm_ledger_piece_fn *visit, void *arg);
+void tm_ledger_keep_in_child(void);
+
 #endif

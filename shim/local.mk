@@ -62,6 +62,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/places.h \
 	%reldir%/ledger_areas.c \
 	%reldir%/ledger_areas.h \
+	%reldir%/ledger_copy.c \
+	%reldir%/ledger_copy.h \
 	%reldir%/ledger_granules.c \
 	%reldir%/ledger_granules.h \
 	%reldir%/ledger_file.c \

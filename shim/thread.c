@@ -195,6 +195,11 @@ TM_COLD void tm_thread_arrive_slow(void)
 		after_raw_fork();
 }
 
+TM_AT_START_CODE bool tm_thread_is_changing(void)
+{
+	return self.state == THREAD_BIRTH || self.shared != 0;
+}
+
 TM_AT_START_CODE void tm_thread_fork_child(void)
 {
 	image = tm_fork_generation();

@@ -52,6 +52,9 @@ bool tm_thread_desert(void);
 /* For the fork handlers, in the child. */
 void tm_thread_fork_child(void);
 
+/* It gets its heap, gives it up or uses the shared one: its word says nothing of that. */
+bool tm_thread_is_changing(void);
+
 /* At boot. */
 void tm_thread_init(void);
 

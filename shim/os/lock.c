@@ -287,14 +287,14 @@ TM_AT_START_CODE void tm_lock_release(struct tm_lock *lock)
 	release(lock);
 }
 
-bool tm_lock_is_mine(const struct tm_lock *lock)
+TM_AT_START_CODE bool tm_lock_is_mine(const struct tm_lock *lock)
 {
 	uint32_t word = atomic_load_explicit(&lock->word, memory_order_relaxed);
 
 	return (word & TM_LOCK_MARK_MASK) == own_mark();
 }
 
-bool tm_lock_holds_any(void)
+TM_AT_START_CODE bool tm_lock_holds_any(void)
 {
 	for (unsigned int rank = 0; rank < TM_RANK_COUNT; rank++)
 		for (struct tm_lock *lock = walk_first[rank]; lock; lock = lock->next)
@@ -337,6 +337,22 @@ TM_AT_START_CODE void tm_lock_fork_release_all(void)
 			release(lock);
 	}
 	release(&register_lock);
+}
+
+static void keep_if_mine(struct tm_lock *lock)
+{
+	if (tm_lock_is_mine(lock))
+		atomic_store_explicit(&lock->word, own_word(), memory_order_relaxed);
+}
+
+void tm_lock_fork_keep_mine(void)
+{
+	generation_bump();
+	for (unsigned int rank = 0; rank < TM_RANK_COUNT; rank++) {
+		for (struct tm_lock *lock = walk_first[rank]; lock; lock = lock->next)
+			keep_if_mine(lock);
+	}
+	keep_if_mine(&register_lock);
 }
 
 static TM_AT_START_CODE void reinit(struct tm_lock *lock)

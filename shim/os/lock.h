@@ -89,6 +89,11 @@ void tm_lock_fork_acquire_all(void);
 void tm_lock_fork_release_all(void);
 /* In the child: all registered locks are free, the caller is the only thread. */
 void tm_lock_fork_reinit_all(void);
+/*
+ * In a child whose thread goes on inside of sections that it began in its parent: the locks that it holds
+ * are of this generation now; those of other threads are to be stolen.
+ */
+void tm_lock_fork_keep_mine(void);
 
 const char *tm_lock_rank_name(unsigned int rank);
 

@@ -15,6 +15,9 @@
 #ifndef MADV_PAGEOUT
 #define MADV_PAGEOUT 21
 #endif
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -148,6 +151,11 @@ int tm_mem_collapse(void *at, size_t bytes)
 int tm_mem_populate_write(void *at, size_t bytes)
 {
 	return tm_sys_madvise(at, bytes, MADV_POPULATE_WRITE);
+}
+
+int tm_mem_populate_read(void *at, size_t bytes)
+{
+	return tm_sys_madvise(at, bytes, MADV_POPULATE_READ);
 }
 
 TM_AT_START_CODE int tm_mem_wipeonfork(void *at, size_t bytes)

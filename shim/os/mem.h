@@ -60,6 +60,7 @@ int tm_mem_hugepage(void *at, size_t bytes);
 int tm_mem_nohugepage(void *at, size_t bytes);
 int tm_mem_collapse(void *at, size_t bytes);       /* Linux 6.1 */
 int tm_mem_populate_write(void *at, size_t bytes); /* Linux 5.14 */
+int tm_mem_populate_read(void *at, size_t bytes);  /* Linux 5.14 */
 int tm_mem_wipeonfork(void *at, size_t bytes);     /* Linux 4.14 */
 int tm_mem_keeponfork(void *at, size_t bytes);
 int tm_mem_dontdump(void *at, size_t bytes);
