@@ -23,8 +23,13 @@
 	X(delta)                                                                                   \
 	X(epsilon)                                                                                 \
 	X(zeta)                                                                                    \
-	X(eta) X(theta) X(iota) X(kappa) X(lambda) X(mu) X(nu) X(xi) X(omicron) X(pi) X(rho)       \
-		X(sigma) X(tau) X(upsilon) X(phi) X(chi) X(psi) X(omega)
+	X(eta)                                                                                     \
+	X(theta)                                                                                   \
+	X(iota)                                                                                    \
+	X(kappa)                                                                                   \
+	X(lambda)                                                                                  \
+	X(mu)                                                                                      \
+	X(nu) X(xi) X(omicron) X(pi) X(rho) X(sigma) X(tau) X(upsilon) X(phi) X(chi) X(psi) X(omega)
 SITES(SITE)
 
 #define CALL(n) a_function_whose_name_is_rather_long_and_begins_as_others_##n,
