@@ -423,12 +423,20 @@ static TM_AT_START_CODE bool is_own(void)
 	       (!tm_proc_may_open() || ledger.file.pid == (uint32_t)tm_sys_getpid());
 }
 
+/* A file that nobody asked for goes with its process, where a file may be removed. */
+static TM_AT_START_CODE bool stays(void)
+{
+	return ledger.asked_for || !tm_proc_may_open();
+}
+
 TM_AT_START_CODE void tm_ledger_end(void)
 {
 	if (!is_own())
 		return;
-	write_maps();
-	tm_samples_now();
+	if (stays()) {
+		write_maps();
+		tm_samples_now();
+	}
 	tm_ledger_end_now();
 }
 
@@ -441,6 +449,6 @@ TM_AT_START_CODE void tm_ledger_end_now(void)
 	header = tm_ledger_header();
 	header->ended_ms = tm_clock_ms();
 	__atomic_store_n(&header->clean_exit, 1, __ATOMIC_RELEASE);
-	if (!ledger.asked_for && tm_proc_may_open())
+	if (!stays())
 		tm_sys_unlinkat(AT_FDCWD, ledger.file.path, 0);
 }
