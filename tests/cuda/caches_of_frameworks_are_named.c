@@ -6,24 +6,7 @@
  */
 /* libs: libcuda.so.1 */
 /* preload: none */
-#include "config.h"
-#include "tests/cuda/claim.h"
-
-static const char *told(const char *options)
-{
-	static char text[1 << 20];
-	char command[PATH_MAX + 128];
-	size_t length;
-	FILE *pipe;
-	snprintf(command, sizeof(command), "LD_PRELOAD= %s/tiermalloc report %s %d",
-		 getenv("TM_BUILD"), options, getpid());
-	pipe = popen(command, "r");
-	length = pipe == NULL ? 0 : fread(text, 1, sizeof(text) - 1, pipe);
-	text[length] = '\0';
-	if (pipe != NULL)
-		pclose(pipe);
-	return text;
-}
+#include "tests/cuda/seen.h"
 
 static int part(void)
 {
@@ -37,11 +20,11 @@ static int part(void)
 	claim_context();
 	ok(reserve(&p, 20 * MIB));
 	ok(cuMemAlloc_v2(&p, 2 * MIB));
-	text = told("");
+	text = seen_told("");
 	claim(strstr(text, "reserved by a framework's cache") != NULL, "%s", text);
 	claim(strstr(text, "libc10_cuda.so+0x") != NULL && strstr(text, "22.0") != NULL, "%s",
 	      text);
-	text = told("--json");
+	text = seen_told("--json");
 	claim(strstr(text, "cuMemAlloc, reserved by a framework's cache") != NULL);
 	claim(strstr(text, "\"0x1\"") == NULL);
 	return claim_end();
@@ -49,15 +32,6 @@ static int part(void)
 
 int main(int argc, char **argv)
 {
-	struct claim_output out;
-	int status;
 	(void)argv;
-	if (argc > 1)
-		return part();
-	if (!TM_HAVE_CUDA)
-		return claim_skip("built without the CUDA hooks");
-	setenv("TIERMALLOC_DIR", "ledgers", 1);
-	status = claim_again(getenv("TM_LIB"), "part", &out, 60);
-	claim(status == 0, "%d %s", status, out.text);
-	return claim_end();
+	return seen_with_ledger(argc, part);
 }

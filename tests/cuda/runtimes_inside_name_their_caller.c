@@ -5,8 +5,7 @@
  */
 /* libs: libcuda.so.1 */
 /* preload: none */
-#include "config.h"
-#include "tests/cuda/claim.h"
+#include "tests/cuda/seen.h"
 
 #include <pthread.h>
 
@@ -40,22 +39,6 @@ static int times(const char *text, const char *what)
 	return count;
 }
 
-static const char *told(void)
-{
-	static char text[1 << 20];
-	char command[PATH_MAX + 128];
-	size_t length;
-	FILE *pipe;
-	snprintf(command, sizeof(command), "LD_PRELOAD= %s/tiermalloc report --json %d",
-		 getenv("TM_BUILD"), getpid());
-	pipe = popen(command, "r");
-	length = pipe == NULL ? 0 : fread(text, 1, sizeof(text) - 1, pipe);
-	text[length] = '\0';
-	if (pipe != NULL)
-		pclose(pipe);
-	return text;
-}
-
 static int part(void)
 {
 	void *library = dlopen(claim_beside("libstatic_blas.so"), RTLD_NOW), *fn, *p;
@@ -72,7 +55,7 @@ static int part(void)
 	fn = dlsym(library, "blas_thread");
 	memcpy(&run, &fn, sizeof(fn));
 	claim(pthread_create(&thread, NULL, run, &p) == 0 && pthread_join(thread, NULL) == 0);
-	text = told();
+	text = seen_told("--json");
 	/* Blocks of each, in the order of their bytes. */
 	claim(times(text, "runtimes_inside_name_their_caller+0x") == 2, "%s", text);
 	claim(times(text, "libstatic_blas.so+0x") == 1, "%s", text);
@@ -84,16 +67,6 @@ static int part(void)
 
 int main(int argc, char **argv)
 {
-	struct claim_output out;
-	int status;
 	(void)argv;
-	if (argc > 1)
-		return part();
-	if (!TM_HAVE_CUDA)
-		return claim_skip("built without the CUDA hooks");
-	setenv("TIERMALLOC_DIR", "ledgers", 1);
-	status = claim_again(getenv("TM_LIB"), "part", &out, 60);
-	claim(status == 0, "%d %s", status, out.text);
-	puts(out.text);
-	return claim_end();
+	return seen_with_ledger(argc, part);
 }

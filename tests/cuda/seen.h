@@ -78,6 +78,38 @@ __attribute__((unused)) static bool seen_hooked(const char *export)
 	return false;
 }
 
+/* What the command tells of this process, which has a ledger. */
+__attribute__((unused)) static const char *seen_told(const char *options)
+{
+	static char text[1 << 20];
+	char command[PATH_MAX + 128];
+	size_t length;
+	FILE *pipe;
+	snprintf(command, sizeof(command), "LD_PRELOAD= %s/tiermalloc report %s %d",
+		 getenv("TM_BUILD"), options, getpid());
+	pipe = popen(command, "r");
+	length = pipe == NULL ? 0 : fread(text, 1, sizeof(text) - 1, pipe);
+	text[length] = '\0';
+	if (pipe != NULL)
+		pclose(pipe);
+	return text;
+}
+
+/* Starts the program again under the library with a ledger, where it is the part. */
+__attribute__((unused)) static int seen_with_ledger(int argc, int (*part)(void))
+{
+	struct claim_output out;
+	int status;
+	if (argc > 1)
+		return part();
+	if (!TM_HAVE_CUDA)
+		return claim_skip("built without the CUDA hooks");
+	setenv("TIERMALLOC_DIR", "ledgers", 1);
+	status = claim_again(getenv("TM_LIB"), "part", &out, 60);
+	claim(status == 0, "%d %s", status, out.text);
+	return claim_end();
+}
+
 #define SEEN_NEEDS_HOOKS()                                                                         \
 	do {                                                                                       \
 		if (!TM_HAVE_CUDA)                                                                 \
