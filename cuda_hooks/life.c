@@ -78,13 +78,14 @@ tm_cu_result tm_on_cuDevicePrimaryCtxRetain(tm_cu_context *context, tm_cu_device
 	return rc;
 }
 
-static bool is_active(tm_cu_device device)
+/* Whether the device's own context is (1) or is not (0), as the driver says; unknown otherwise. */
+static bool is_said_to_be(int wanted, tm_cu_device device)
 {
 	unsigned int flags;
-	int active = 1;
-	return tm_driver.cuDevicePrimaryCtxGetState == NULL ||
-	       tm_driver.cuDevicePrimaryCtxGetState(device, &flags, &active) != TM_CU_SUCCESS ||
-	       active != 0;
+	int active = -1;
+	return tm_driver.cuDevicePrimaryCtxGetState != NULL &&
+	       tm_driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == TM_CU_SUCCESS &&
+	       (active != 0) == (wanted != 0);
 }
 
 /* Before it may end: one that was retained where we did not see it is asked for. */
@@ -95,8 +96,7 @@ static void know_primary(tm_cu_device device)
 	tm_hooks_lock();
 	known = !is_numbered(device) || primaries[device] != NULL || !tm_context_any();
 	tm_hooks_unlock();
-	if (known || tm_driver.cuDevicePrimaryCtxGetState == NULL || !is_active(device) ||
-	    tm_driver.cuDevicePrimaryCtxRetain == NULL ||
+	if (known || !is_said_to_be(1, device) || tm_driver.cuDevicePrimaryCtxRetain == NULL ||
 	    tm_driver.cuDevicePrimaryCtxRetain(&context, device) != TM_CU_SUCCESS)
 		return;
 	if (tm_driver.cuDevicePrimaryCtxRelease_v2 != NULL)
@@ -126,7 +126,7 @@ static void forget_primary(tm_cu_device device, enum end end)
 /* The last release ends the context. */
 static tm_cu_result after_release(tm_cu_result rc, tm_cu_device device)
 {
-	if (rc == TM_CU_SUCCESS && !is_active(device))
+	if (rc == TM_CU_SUCCESS && is_said_to_be(0, device))
 		forget_primary(device, END_RELEASED);
 	return rc;
 }

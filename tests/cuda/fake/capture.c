@@ -371,7 +371,14 @@ void fake_capture_abandon(CUstream s)
 CUresult fake_do_cuStreamGetCaptureInfo(CUstream given, int *status, uint64_t *id)
 {
 	CUresult rc;
-	CUstream s = fake_stream_of(given, &rc);
+	CUstream s;
+	if (fake_stream_is_unused(given)) {
+		if (status == NULL)
+			return CUDA_ERROR_INVALID_VALUE;
+		*status = CU_STREAM_CAPTURE_STATUS_NONE;
+		return CUDA_SUCCESS;
+	}
+	s = fake_stream_of(given, &rc);
 	if (s == NULL)
 		return rc;
 	if (status == NULL)

@@ -179,6 +179,12 @@ static CUcontext primary(CUdevice device)
 	return primaries[device];
 }
 
+/* A question makes no object: handles must not depend on who asks. */
+static bool is_held(CUdevice device)
+{
+	return primaries[device] != NULL && primaries[device]->refs > 0;
+}
+
 CUcontext fake_current(void)
 {
 	return fake_self.depth == 0 ? NULL : fake_self.stack[fake_self.depth - 1];
@@ -411,7 +417,7 @@ CUresult fake_do_cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
 	if (!is_device(device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (primary(device)->refs == 0)
+	if (!is_held(device))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (primary(device)->refs == 1)
 		stop(primary(device));
@@ -430,9 +436,9 @@ CUresult fake_do_cuDevicePrimaryCtxReset_v2(CUdevice device)
 	CUcontext ctx;
 	if (!is_device(device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	ctx = primary(device);
-	if (ctx->refs == 0)
+	if (!is_held(device))
 		return CUDA_SUCCESS;
+	ctx = primary(device);
 	stop(ctx);
 	start(ctx, device, ctx->flags);
 	return CUDA_SUCCESS;
@@ -449,8 +455,8 @@ CUresult fake_do_cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, in
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!is_device(device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	*flags = primary(device)->flags;
-	*active = primary(device)->refs > 0;
+	*flags = primaries[device] == NULL ? 0 : primaries[device]->flags;
+	*active = is_held(device);
 	return CUDA_SUCCESS;
 }
 

@@ -276,6 +276,7 @@ void fake_wait_until(uint64_t time);
 uint64_t fake_ctx_tail(CUcontext ctx);
 uint64_t fake_stream_tail(CUstream stream);
 CUstream fake_stream_of(CUstream given, CUresult *rc);
+bool fake_stream_is_unused(CUstream given);
 CUresult fake_submit(CUstream stream, struct fake_op *op, uint64_t ns);
 void fake_perform(struct fake_op *op);
 size_t fake_pending(void);

@@ -127,16 +127,34 @@ static CUstream new_stream(CUcontext ctx, unsigned flags)
 	return s;
 }
 
-static CUstream own_stream(CUcontext ctx)
+static CUstream own_stream_if_any(CUcontext ctx)
 {
 	CUstream s;
 	for (s = ctx->streams; s != NULL; s = s->next)
-		if (s->owner == fake_self.id && s->capture == CU_STREAM_CAPTURE_STATUS_NONE &&
-		    s->flags == 0x100)
+		if (s->owner == fake_self.id && s->flags == 0x100)
 			return s;
-	s = new_stream(ctx, 0x100);
-	s->owner = fake_self.id;
+	return NULL;
+}
+
+static CUstream own_stream(CUcontext ctx)
+{
+	CUstream s = own_stream_if_any(ctx);
+	if (s == NULL) {
+		s = new_stream(ctx, 0x100);
+		s->owner = fake_self.id;
+	}
 	return s;
+}
+
+static bool is_own(CUstream given)
+{
+	return given == CU_STREAM_PER_THREAD || (given == NULL && fake_self.per_thread);
+}
+
+/* A question makes no stream: handles must not depend on who asks. */
+bool fake_stream_is_unused(CUstream given)
+{
+	return is_own(given) && own_stream_if_any(fake_current()) == NULL;
 }
 
 /* The stream behind a handle, NULL and the two special ones included. */
@@ -144,7 +162,7 @@ CUstream fake_stream_of(CUstream given, CUresult *rc)
 {
 	CUcontext ctx = fake_current();
 	*rc = CUDA_SUCCESS;
-	if (given == CU_STREAM_PER_THREAD || (given == NULL && fake_self.per_thread))
+	if (is_own(given))
 		return own_stream(ctx);
 	if (given == NULL || given == CU_STREAM_LEGACY)
 		return &ctx->legacy;
