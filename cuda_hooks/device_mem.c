@@ -46,21 +46,29 @@ static void note(const struct request *q, tm_cu_ptr at, uint64_t owner)
 	tm_track_count(b);
 }
 
-TM_INLINE bool take_whole(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
+/* What a back end gave: where, and the owner of the block's record. Nowhere: nothing. */
+struct given {
+	tm_cu_ptr at;
+	uint64_t owner;
+};
+
+static const struct given nothing;
+
+TM_INLINE struct given take_whole(struct request *q, struct tm_pools *p)
 {
 	bool waiting = false;
+	tm_cu_ptr at;
 	struct tm_pool_whole *w = tm_pool_cache_take(&p->whole, q->bytes, 0, 0,
 						     tm_context_at(q->context)->done, &waiting);
 	q->waiting |= waiting;
 	if (w == NULL)
-		return false;
-	*ret = w->at;
-	note(q, w->at, 0);
+		return nothing;
+	at = w->at;
 	tm_cuda_memory_give_record(w);
-	return true;
+	return (struct given){at, 0};
 }
 
-TM_INLINE bool take_chunk(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
+TM_INLINE struct given take_chunk(struct request *q, struct tm_pools *p)
 {
 	uint32_t done = tm_context_at(q->context)->done;
 	struct tm_chunk *c = tm_pool_slab_again(&p->slab, q->bytes, done);
@@ -75,14 +83,12 @@ TM_INLINE bool take_chunk(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
 		c = tm_pool_slab_squeeze(&p->slab, q->bytes);
 	if (c == NULL) {
 		q->waiting |= p->slab.wait_bytes >= q->bytes;
-		return false;
+		return nothing;
 	}
-	*ret = c->at;
-	note(q, c->at, (uintptr_t)c + TM_OWNER_CHUNK);
-	return true;
+	return (struct given){c->at, (uintptr_t)c + TM_OWNER_CHUNK};
 }
 
-static TM_NOINLINE bool take_range(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
+static TM_NOINLINE struct given take_range(struct request *q, struct tm_pools *p)
 {
 	struct tm_context *c = tm_context_at(q->context);
 	struct tm_range *r;
@@ -94,35 +100,37 @@ static TM_NOINLINE bool take_range(struct request *q, struct tm_pools *p, tm_cu_
 		tm_context_settle(c);
 		if (tm_pools_runs_ahead(q->context)) {
 			q->waiting = true;
-			return false;
+			return nothing;
 		}
 	}
 	if (r == NULL && tm_pool_vmm_take(&p->vmm, q->bytes, c->done, &r) != 0) {
 		q->waiting |= p->vmm.idle_chunks != 0;
-		return false;
+		return nothing;
 	}
 	q->fresh = p->vmm.created != created;
-	*ret = r->at;
-	note(q, r->at, (uintptr_t)r + TM_OWNER_RANGE);
-	return true;
+	return (struct given){r->at, (uintptr_t)r + TM_OWNER_RANGE};
 }
 
 /* [lock] From what is there. */
 TM_INLINE bool take(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
 {
-	bool taken = false;
+	struct given g = nothing;
 	q->waiting = false;
 	switch (q->use) {
-	case TM_POOLS_WHOLE: taken = take_whole(q, p, ret); break;
-	case TM_POOLS_SLAB: taken = take_chunk(q, p, ret); break;
-	case TM_POOLS_VMM: taken = take_range(q, p, ret); break;
+	case TM_POOLS_WHOLE: g = take_whole(q, p); break;
+	case TM_POOLS_SLAB: g = take_chunk(q, p); break;
+	case TM_POOLS_VMM: g = take_range(q, p); break;
 	case TM_POOLS_NONE: break;
 	}
-	if (TM_LIKELY(taken) && !q->fresh)
+	if (TM_UNLIKELY(g.at == 0))
+		return false;
+	if (TM_LIKELY(!q->fresh))
 		p->hits++;
-	else if (taken)
+	else
 		p->misses++;
-	return taken;
+	note(q, g.at, g.owner);
+	*ret = g.at;
+	return true;
 }
 
 /*
