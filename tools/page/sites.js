@@ -48,7 +48,7 @@ function sitesSection() {
 					draw();
 				}}, siteName(s)), h('span', {class: 'sub'}, [s.id, place(f), s.tag && `tag ${s.tag}`].filter(Boolean).join(' · ')));
 			if (c.key === 'tier')
-				return h('td', {}, s.tier && h('span', {class: `dot ${tierClass(s.tier)}`}), s.tier || '–');
+				return h('td', {class: 'tier'}, s.tier && h('span', {class: `dot ${tierClass(s.tier)}`}), s.tier || '–');
 			const way = c.key === 'delta' ? (c.of(s) > 0 ? ' up' : c.of(s) < 0 ? ' down' : '') : '';
 			return h('td', {class: `n${way}`}, c.show(s));
 		});
