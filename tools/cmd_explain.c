@@ -56,11 +56,38 @@ static void print_record(struct tm_text *t, const struct tm_decision *d)
 		      (unsigned long long)r->objects, r->short_lived, r->long_lived);
 }
 
+/* What the words and columns of the table stand for, as far as they occur in it. */
+static void print_legend(struct tm_text *t, const struct tm_decisions *d, size_t rows)
+{
+	bool seen[256] = {false};
+	bool first = true;
+
+	tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
+	for (size_t i = 0; i < rows; i++) {
+		seen[d->at[i].record->authority] = true;
+		seen[TM_LEDGER_BY_RULE] |= d->at[i].record->rule != 0;
+	}
+	for (unsigned by = 0; by < TM_ARRAY_LEN(seen); by++) {
+		if (!seen[by])
+			continue;
+		tm_text_prose(t, TM_TEXT_DIM, 15, "%-5s %-8s %s", first ? "by" : "",
+			      tm_decisions_authority((uint8_t)by),
+			      tm_decisions_meaning((uint8_t)by));
+		first = false;
+	}
+	tm_text_prose(
+		t, TM_TEXT_DIM, 15,
+		"routed         blocks above 1 KiB that were decided about one by one; smaller ones go by the phase");
+	tm_text_prose(
+		t, TM_TEXT_DIM, 15,
+		"die soon, late of those that were freed: within few windows of their birth, after many; what is learned from");
+}
+
 static void print_all(const struct tm_decisions *d, const struct tm_ledger *l, size_t top)
 {
 	struct tm_text text, *t = &text;
 	const struct tm_decision *last = NULL;
-	size_t sites = 0, shown = 0;
+	size_t sites = 0, shown = 0, rows = 0;
 
 	tm_text_init(t, stdout);
 	tm_text_prose(t, TM_TEXT_PLAIN, 2, "tiermalloc explain  %s pid %u  %s", l->header.program,
@@ -75,10 +102,13 @@ static void print_all(const struct tm_decisions *d, const struct tm_ledger *l, s
 			continue;
 		print_record(t, last);
 		shown = sites;
+		rows = i + 1;
 	}
 	if (d->count == 0)
 		tm_text_prose(t, TM_TEXT_PLAIN, 2,
 			      "nothing was routed yet: small blocks go by the phase alone");
+	if (rows)
+		print_legend(t, d, rows);
 	if (sites > shown)
 		printf("... and %zu call sites with less, see --top\n", sites - shown);
 	for (size_t i = 0; i < d->unused_count; i++)

@@ -23,18 +23,35 @@ static const char *const names[] = {
 #undef X
 };
 
-const char *tm_decisions_authority(uint8_t authority)
+static const char *const meanings[] = {
+	[BY_NONE] = "this release does not know it",
+#define X(authority, name, meaning) [BY_##authority] = meaning,
+#include "shim/base/authorities.def"
+#undef X
+};
+
+static enum by by_of(uint8_t authority)
 {
 	switch (authority) {
-	case TM_LEDGER_BY_DEFAULT: return names[BY_DEFAULT];
-	case TM_LEDGER_BY_SIZE: return names[BY_SIZE];
-	case TM_LEDGER_BY_PROFILE: return names[BY_PROFILE];
-	case TM_LEDGER_BY_LEARNING: return names[BY_LEARNED];
-	case TM_LEDGER_BY_RULE: return names[BY_RULE];
-	case TM_LEDGER_BY_PHASE: return names[BY_PHASE];
-	case TM_LEDGER_BY_CALLER: return "caller";
-	default: return names[BY_NONE];
+	case TM_LEDGER_BY_DEFAULT: return BY_DEFAULT;
+	case TM_LEDGER_BY_SIZE: return BY_SIZE;
+	case TM_LEDGER_BY_PROFILE: return BY_PROFILE;
+	case TM_LEDGER_BY_LEARNING: return BY_LEARNED;
+	case TM_LEDGER_BY_RULE: return BY_RULE;
+	case TM_LEDGER_BY_PHASE: return BY_PHASE;
+	default: return BY_NONE;
 	}
+}
+
+const char *tm_decisions_authority(uint8_t authority)
+{
+	return authority == TM_LEDGER_BY_CALLER ? "caller" : names[by_of(authority)];
+}
+
+const char *tm_decisions_meaning(uint8_t authority)
+{
+	return authority == TM_LEDGER_BY_CALLER ? "the program itself, by tiermalloc_alloc()"
+						: meanings[by_of(authority)];
 }
 
 static const char *base_name(const char *path)

@@ -34,5 +34,7 @@ void tm_decisions_free(struct tm_decisions *decisions);
 
 /* "rule", "learned"...; by the ledger's numbers. */
 const char *tm_decisions_authority(uint8_t authority);
+/* A sentence that says what the word stands for. */
+const char *tm_decisions_meaning(uint8_t authority);
 
 #endif

@@ -22,6 +22,10 @@ ls "$dir"/*.tm >/dev/null 2>&1 || { echo "no ledger can be kept here"; exit 77; 
 grep -q '^temporary  *learned, rule 2 .* from 256 KiB on$' out || no "the scratch is not temporary"
 grep -q '^line 1 of TIERMALLOC_RULES decided nothing so far$' out || no "line 1 is not told of"
 grep -q '^line 2' out && no "line 2 is told of"
+for by in $(awk 'NR > 3 && $1 ~ /^(persistent|session|temporary)$/ { sub(",", "", $2); print $2 }' out | sort -u); do
+	grep -Eq "^(by)? +$by +[a-z]" out || no "explain does not say what '$by' is"
+done
+grep -q '^die soon, late ' out || no "explain does not say what dies soon"
 "$tool" explain --json "$dir" >json || no "explain --json fails"
 python3 -c 'import json; d = json.load(open("json")); assert any(s["authority"] == "learned" for s in d["sites"])' ||
 	no "no site of the report has an authority"
