@@ -80,7 +80,7 @@ static void print_legend(struct tm_text *t, const struct tm_decisions *d, size_t
 		"routed         blocks above 1 KiB that were decided about one by one; smaller ones go by the phase");
 	tm_text_prose(
 		t, TM_TEXT_DIM, 15,
-		"die soon, late of those that were freed: within few windows of their birth, after many; what is learned from");
+		"die soon, late of those that were freed: within the half second (or step) of their birth or the next one, or later");
 }
 
 static void print_all(const struct tm_decisions *d, const struct tm_ledger *l, size_t top)

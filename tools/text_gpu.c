@@ -150,12 +150,12 @@ void tm_text_gpu_leaks(struct tm_text *t, const struct tm_document *doc, size_t 
 		if (shown++ >= top)
 			continue;
 		bool candidate = !judged && is_candidate(s);
-		char rate[24], grows[48] = "";
+		char rate[32], grows[48] = "";
 
 		candidates |= candidate;
 		if (s->growing)
-			snprintf(grows, sizeof(grows), "GROWING +%s/h ",
-				 tm_text_bytes(rate, (uint64_t)s->growth_bytes_per_h));
+			snprintf(grows, sizeof(grows), "GROWING %s ",
+				 tm_text_rate(rate, s->growth_bytes_per_h));
 		tm_text_named(t,
 			      s->growing  ? TM_TEXT_BAD
 			      : candidate ? TM_TEXT_UNSURE
