@@ -181,7 +181,8 @@ int main(int argc, char **argv)
 		tm_help_print_all();
 	else
 		status = dispatch(argc, argv);
-	if ((fflush(stdout) != 0 || ferror(stdout)) && status == TM_EXIT_CLEAN) {
+	/* What was found is worth nothing to a reader who did not get it. */
+	if ((fflush(stdout) != 0 || ferror(stdout)) && status != TM_EXIT_USAGE) {
 		tm_say("standard output cannot be written: %s", strerror(errno ? errno : EIO));
 		status = TM_EXIT_TROUBLE;
 	}

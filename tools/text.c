@@ -155,6 +155,18 @@ const char *tm_text_bytes(char buf[24], uint64_t bytes)
 	return buf;
 }
 
+const char *tm_text_count(uint64_t count)
+{
+	static char bufs[16][24];
+	static unsigned next;
+	char *buf = bufs[next++ % TM_ARRAY_LEN(bufs)];
+
+	if (count == TM_DOC_UNKNOWN)
+		return "-";
+	snprintf(buf, sizeof(bufs[0]), "%" PRIu64, count);
+	return buf;
+}
+
 const char *tm_text_delta(char buf[24], int64_t bytes)
 {
 	if (bytes == TM_DOC_UNKNOWN_DELTA)
@@ -218,9 +230,9 @@ void tm_text_head(struct tm_text *t, const struct tm_document *doc, const char *
 		snprintf(threads, sizeof(threads), "  %" PRIu64 " thread%s", p->threads,
 			 p->threads == 1 ? "" : "s");
 	tm_text_prose(
-		t, TM_TEXT_PLAIN, 2, "tiermalloc %s%s  %s pid %" PRIu64 " (host %s)  %s  up %s%s",
-		what, strcmp(what, "top") == 0 ? "" : " report", p->program ? p->program : "?",
-		p->pid, p->host ? p->host : "?", ended,
+		t, TM_TEXT_PLAIN, 2, "tiermalloc %s%s  %s pid %s (host %s)  %s  up %s%s", what,
+		strcmp(what, "top") == 0 ? "" : " report", p->program ? p->program : "?",
+		tm_text_count(p->pid), p->host ? p->host : "?", ended,
 		tm_text_time(up,
 			     doc->capture.t1_unix_ns > doc->capture.t0_unix_ns
 				     ? (doc->capture.t1_unix_ns - doc->capture.t0_unix_ns) / 1000000
@@ -340,9 +352,9 @@ void tm_text_balance(struct tm_text *t, const struct tm_document *doc)
 
 		if (m->bytes * 200 < b->rss_bytes && i >= 6)
 			continue;
-		tm_text_line(t, TM_TEXT_DIM, "    %-10s %12s  %s (%" PRIu64 " mappings, %s)",
+		tm_text_line(t, TM_TEXT_DIM, "    %-10s %12s  %s (%s mappings, %s)",
 			     m->part ? m->part : "", tm_text_bytes(text, m->bytes), m->name,
-			     m->count, tm_text_bytes(mapped, m->mapped_bytes));
+			     tm_text_count(m->count), tm_text_bytes(mapped, m->mapped_bytes));
 	}
 }
 

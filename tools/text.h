@@ -48,6 +48,8 @@ void tm_text_prose(struct tm_text *t, enum tm_text_colour colour, unsigned inden
 
 /* "1.5 MiB"; "-" for what is not known. Returns buf. */
 const char *tm_text_bytes(char buf[24], uint64_t bytes);
+/* "150"; "-" for what is not known. Holds until sixteen more were asked for. */
+const char *tm_text_count(uint64_t count);
 const char *tm_text_delta(char buf[24], int64_t bytes);
 /* "+11.2 MiB/h" */
 const char *tm_text_rate(char buf[32], double bytes_per_h);

@@ -154,11 +154,11 @@ static void print_classes(struct tm_text *t, const struct tm_document *doc, size
 		for (size_t k = 0; k < c->span_fill_hist.count && k < 10; k++)
 			at += snprintf(fill + at, sizeof(fill) - (size_t)at, "%" PRIu64 " ",
 				       c->span_fill_hist.at[k]);
-		tm_text_line(t, TM_TEXT_PLAIN,
-			     "%-10s %8s %10" PRIu64 " %8" PRIu64 " %10s %9s %9s   %s",
+		tm_text_line(t, TM_TEXT_PLAIN, "%-10s %8s %10s %8s %10s %9s %9s   %s",
 			     c->tier ? tm_document_tier_name(c->tier) : "all",
-			     c->class_bytes ? count(slot, c->class_bytes) : "pages", c->live_objs,
-			     c->spans, tm_text_bytes(held, c->span_bytes), percent(in, c->internal),
+			     c->class_bytes ? count(slot, c->class_bytes) : "pages",
+			     tm_text_count(c->live_objs), tm_text_count(c->spans),
+			     tm_text_bytes(held, c->span_bytes), percent(in, c->internal),
 			     percent(ex, c->external), fill);
 	}
 	free(sorted);

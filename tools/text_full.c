@@ -53,14 +53,17 @@ static void print_sites(struct tm_text *t, const struct tm_document *doc,
 
 		tm_analysis_name_frame(doc, tm_analysis_frame(doc, site[i]), name, sizeof(name));
 		if (narrow)
-			tm_text_named(t, TM_TEXT_PLAIN, name, "%14" PRIu64 " %10" PRIu64 "  %-8s ",
-				      site[i]->live_bytes, site[i]->live_objs, site[i]->id);
+			tm_text_named(t, TM_TEXT_PLAIN, name, "%14s %10s  %-8s ",
+				      tm_text_count(site[i]->live_bytes),
+				      tm_text_count(site[i]->live_objs), site[i]->id);
 		else
 			tm_text_named(t, TM_TEXT_PLAIN, name,
-				      "%14" PRIu64 " %10" PRIu64 " %12" PRIu64 " %12" PRIu64
+				      "%14s %10s %12s %12s"
 				      "  %-8s ",
-				      site[i]->live_bytes, site[i]->live_objs, site[i]->alloc_objs,
-				      site[i]->free_objs, site[i]->id);
+				      tm_text_count(site[i]->live_bytes),
+				      tm_text_count(site[i]->live_objs),
+				      tm_text_count(site[i]->alloc_objs),
+				      tm_text_count(site[i]->free_objs), site[i]->id);
 	}
 	if (top < n)
 		tm_text_line(t, TM_TEXT_DIM, "%14s and %zu sites with less, see --top", "",
@@ -99,10 +102,12 @@ static void print_pools(struct tm_text *t, const struct tm_document *doc, size_t
 		const struct tm_doc_pool *p = &doc->pools.at[i];
 
 		tm_text_line(t, p->exhausted ? TM_TEXT_UNSURE : TM_TEXT_PLAIN,
-			     "%-10s %10s %10" PRIu64 " %10" PRIu64 " %10" PRIu64 " %10" PRIu64
-			     " %8" PRIu64,
+			     "%-10s %10s %10s %10s %10s %10s"
+			     " %8s",
 			     tm_document_tier_name(p->tier), tm_text_bytes(slot, p->slot_bytes),
-			     p->hits, p->misses, p->exhausted, p->high_water, p->slots);
+			     tm_text_count(p->hits), tm_text_count(p->misses),
+			     tm_text_count(p->exhausted), tm_text_count(p->high_water),
+			     tm_text_count(p->slots));
 	}
 	if (doc->sizes.count) {
 		tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
@@ -112,8 +117,9 @@ static void print_pools(struct tm_text *t, const struct tm_document *doc, size_t
 	for (size_t i = 0; i < doc->sizes.count && i < top; i++) {
 		const struct tm_doc_size *s = &doc->sizes.at[i];
 
-		tm_text_line(t, TM_TEXT_PLAIN, "%14" PRIu64 " %12" PRIu64 " %12" PRIu64 "  %s",
-			     s->size, s->count, s->peak_concurrent, tm_document_tier_name(s->tier));
+		tm_text_line(t, TM_TEXT_PLAIN, "%14s %12s %12s  %s", tm_text_count(s->size),
+			     tm_text_count(s->count), tm_text_count(s->peak_concurrent),
+			     tm_document_tier_name(s->tier));
 	}
 }
 
@@ -154,7 +160,7 @@ static void print_leaks_briefly(struct tm_text *t, const struct tm_document *doc
 									   : l->indirect)));
 		if (i == 0)
 			tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
-		tm_text_line(t, TM_TEXT_BAD, "leak  #%" PRIu64 " %s  %s  %s  %s", l->rank,
+		tm_text_line(t, TM_TEXT_BAD, "leak  #%s %s  %s  %s  %s", tm_text_count(l->rank),
 			     tm_document_leak_class_name(l->class), rate, l->site, name);
 	}
 }
@@ -180,14 +186,14 @@ void tm_text_site(struct tm_text *t, const struct tm_document *doc, const struct
 {
 	char live[24], slots[24], pinned[24], name[300];
 
+	tm_text_line(t, TM_TEXT_PLAIN, "%s  live %s objects, %s bytes (%s, in slots %s), exact",
+		     s->id, tm_text_count(s->live_objs), tm_text_count(s->live_bytes),
+		     tm_text_bytes(live, s->live_bytes), tm_text_bytes(slots, s->slot_bytes));
 	tm_text_line(t, TM_TEXT_PLAIN,
-		     "%s  live %" PRIu64 " objects, %" PRIu64 " bytes (%s, in slots %s), exact",
-		     s->id, s->live_objs, s->live_bytes, tm_text_bytes(live, s->live_bytes),
-		     tm_text_bytes(slots, s->slot_bytes));
-	tm_text_line(t, TM_TEXT_PLAIN,
-		     "allocated %" PRIu64 " objects, %" PRIu64 " bytes; freed %" PRIu64
-		     " objects, %" PRIu64 " bytes",
-		     s->alloc_objs, s->alloc_bytes, s->free_objs, s->free_bytes);
+		     "allocated %s objects, %s bytes; freed %s"
+		     " objects, %s bytes",
+		     tm_text_count(s->alloc_objs), tm_text_count(s->alloc_bytes),
+		     tm_text_count(s->free_objs), tm_text_count(s->free_bytes));
 	tm_text_line(t, TM_TEXT_PLAIN, "tier %s%s%s  pins %s  unreachable %" PRIu64 " objects",
 		     s->tier ? tm_document_tier_name(s->tier) : "not told apart",
 		     s->authority ? " by " : "",

@@ -94,17 +94,17 @@ void tm_text_gpu(struct tm_text *t, const struct tm_document *doc)
 		if (i == 0)
 			tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
 		tm_text_line(t, TM_TEXT_PLAIN,
-			     "%s  device %" PRIu64 "  %-16s  live %s in %" PRIu64
+			     "%s  device %s  %-16s  live %s in %s"
 			     " blocks, peak %s  (%s)",
-			     i ? "   " : "GPU", g->dev, g->memory ? g->memory : g->api,
-			     tm_text_bytes(live, g->live_bytes), g->live_objs,
-			     tm_text_bytes(peak, g->peak), g->api);
+			     i ? "   " : "GPU", tm_text_count(g->dev),
+			     g->memory ? g->memory : g->api, tm_text_bytes(live, g->live_bytes),
+			     tm_text_count(g->live_objs), tm_text_bytes(peak, g->peak), g->api);
 		for (size_t k = 0; k < n && k < SITES_EACH && known(row[k].site->live_bytes); k++)
 			tm_text_named(t, TM_TEXT_PLAIN,
 				      place(where, sizeof(where), doc, row[k].site),
-				      "       %10s in %" PRIu64 " blocks  ",
+				      "       %10s in %s blocks  ",
 				      tm_text_bytes(live, row[k].site->live_bytes),
-				      row[k].site->live_objs);
+				      tm_text_count(row[k].site->live_objs));
 		free(row);
 	}
 }
@@ -202,10 +202,11 @@ void tm_text_gpu_frag(struct tm_text *t, const struct tm_document *doc)
 				     "kind", "live", "peak", "blocks", "in caches",
 				     "of frameworks: what they use of it is theirs to tell");
 		}
-		tm_text_line(t, TM_TEXT_PLAIN, "%6" PRIu64 " %-16s %10s %10s %8" PRIu64 " %12s",
-			     g->dev, g->memory ? g->memory : g->api,
+		tm_text_line(t, TM_TEXT_PLAIN, "%6s %-16s %10s %10s %8s %12s",
+			     tm_text_count(g->dev), g->memory ? g->memory : g->api,
 			     tm_text_bytes(live, g->live_bytes), tm_text_bytes(peak, g->peak),
-			     g->live_objs, reserved ? tm_text_bytes(cache, reserved) : "-");
+			     tm_text_count(g->live_objs),
+			     reserved ? tm_text_bytes(cache, reserved) : "-");
 	}
 }
 
@@ -229,8 +230,9 @@ void tm_text_gpu_pools(struct tm_text *t, const struct tm_document *doc)
 		if (p->hits != TM_DOC_UNKNOWN && p->misses != TM_DOC_UNKNOWN)
 			snprintf(hits, sizeof(hits), "%" PRIu64 " of %" PRIu64 " requests served",
 				 p->hits, p->hits + p->misses);
-		tm_text_line(t, TM_TEXT_PLAIN, "%6" PRIu64 " %-16s %10s %10s %10s %6s  %s", p->dev,
-			     p->pool ? p->pool : "?", tm_text_bytes(reserved, p->reserved_bytes),
+		tm_text_line(t, TM_TEXT_PLAIN, "%6s %-16s %10s %10s %10s %6s  %s",
+			     tm_text_count(p->dev), p->pool ? p->pool : "?",
+			     tm_text_bytes(reserved, p->reserved_bytes),
 			     tm_text_bytes(used, p->used_bytes), tm_text_bytes(idle, p->idle_bytes),
 			     share, hits);
 	}
@@ -273,11 +275,10 @@ size_t tm_text_gpu_brief(struct tm_text *t, const struct tm_document *doc, size_
 	for (size_t i = 0; i < doc->gpu.count && shown < most; i++) {
 		const struct tm_doc_gpu *g = &doc->gpu.at[i];
 
-		tm_text_line(t, TM_TEXT_PLAIN,
-			     "device %" PRIu64 "  %-16s live %10s  peak %10s  %" PRIu64 " blocks",
-			     g->dev, g->memory ? g->memory : g->api,
+		tm_text_line(t, TM_TEXT_PLAIN, "device %s  %-16s live %10s  peak %10s  %s blocks",
+			     tm_text_count(g->dev), g->memory ? g->memory : g->api,
 			     tm_text_bytes(live, g->live_bytes), tm_text_bytes(peak, g->peak),
-			     g->live_objs);
+			     tm_text_count(g->live_objs));
 		shown++;
 	}
 	if (shown < doc->gpu.count)

@@ -14,6 +14,11 @@ static const char *class_word(enum tm_doc_leak_class class)
 					     : "LIVE AT EXIT";
 }
 
+static uint64_t sum_of(uint64_t a, uint64_t b)
+{
+	return a == TM_DOC_UNKNOWN || b == TM_DOC_UNKNOWN ? TM_DOC_UNKNOWN : a + b;
+}
+
 static void print_first_line(struct tm_text *t, const struct tm_document *doc,
 			     const struct tm_doc_leak *leak, const struct tm_doc_site *site)
 {
@@ -26,26 +31,27 @@ static void print_first_line(struct tm_text *t, const struct tm_document *doc,
 		snprintf(sure, sizeof(sure), "  confidence %.3f", leak->confidence);
 	(void)doc;
 	if (leak->class == TM_DOC_GROWING && leak->ci95.count == 2)
-		tm_text_prose(t, TM_TEXT_BAD, 3,
-			      "#%" PRIu64 " %s  %s [%s..%s]  live %s in %" PRIu64 " objects%s%s",
-			      leak->rank, class_word(leak->class),
+		tm_text_prose(t, TM_TEXT_BAD, 3, "#%s %s  %s [%s..%s]  live %s in %s objects%s%s",
+			      tm_text_count(leak->rank), class_word(leak->class),
 			      tm_text_rate(rate, leak->slope_bytes_per_h),
 			      tm_text_rate(low, leak->ci95.at[0]) + 1,
 			      tm_text_rate(high, leak->ci95.at[1]) + 1,
-			      tm_text_bytes(bytes, leak->live_bytes), leak->live_objs, tier, sure);
+			      tm_text_bytes(bytes, leak->live_bytes),
+			      tm_text_count(leak->live_objs), tier, sure);
 	else if (leak->class == TM_DOC_UNREACHABLE)
 		tm_text_prose(t, TM_TEXT_BAD, 3,
-			      "#%" PRIu64 " %s  %" PRIu64 " objects, %s direct and %s indirect%s%s",
-			      leak->rank, class_word(leak->class),
-			      leak->direct_objs + leak->indirect_objs,
+			      "#%s %s  %s objects, %s direct and %s indirect%s%s",
+			      tm_text_count(leak->rank), class_word(leak->class),
+			      tm_text_count(sum_of(leak->direct_objs, leak->indirect_objs)),
 			      tm_text_bytes(bytes, leak->direct),
 			      tm_text_bytes(more, leak->indirect), tier, sure);
 	else
 		tm_text_prose(t, TM_TEXT_BAD, 3,
-			      "#%" PRIu64 " %s  %" PRIu64 " objects, %" PRIu64
+			      "#%s %s  %s objects, %s"
 			      " bytes (%s), exact%s",
-			      leak->rank, class_word(leak->class), leak->live_objs,
-			      leak->live_bytes, tm_text_bytes(bytes, leak->live_bytes), tier);
+			      tm_text_count(leak->rank), class_word(leak->class),
+			      tm_text_count(leak->live_objs), tm_text_count(leak->live_bytes),
+			      tm_text_bytes(bytes, leak->live_bytes), tier);
 }
 
 /* Shares of live objects by age; the account knows ages by windows. */
@@ -76,16 +82,15 @@ static void print_ages(struct tm_text *t, const struct tm_document *doc,
 				       range[r].name, 100 * (double)sum[r] / (double)all);
 	}
 	if (text[0])
-		tm_text_line(t, TM_TEXT_PLAIN,
-			     "   ages  %ssizes %" PRIu64 "..%" PRIu64 " bytes, %.0f%% rounding",
-			     text, site->size_min, site->size_max,
+		tm_text_line(t, TM_TEXT_PLAIN, "   ages  %ssizes %s..%s bytes, %.0f%% rounding",
+			     text, tm_text_count(site->size_min), tm_text_count(site->size_max),
 			     site->slot_bytes
 				     ? 100 * (double)(site->slot_bytes - site->live_bytes) /
 					       (double)site->slot_bytes
 				     : 0);
 	else
-		tm_text_line(t, TM_TEXT_PLAIN, "   sizes %" PRIu64 "..%" PRIu64 " bytes",
-			     site->size_min, site->size_max);
+		tm_text_line(t, TM_TEXT_PLAIN, "   sizes %s..%s bytes",
+			     tm_text_count(site->size_min), tm_text_count(site->size_max));
 }
 
 /* As much on a line as the terminal is wide. */
@@ -170,7 +175,7 @@ static const char *name_pass(const struct tm_document *doc, char *buf, size_t si
 		snprintf(stopped, sizeof(stopped),
 			 "%" PRIu64 " threads stood still for %" PRIu64 ".%" PRIu64 "ms",
 			 s->threads_stopped, s->stopped_us / 1000, s->stopped_us % 1000 / 100);
-	snprintf(buf, size, "%" PRIu64 " %s, the last %s %s; %s read, %s", s->passes,
+	snprintf(buf, size, "%s %s, the last %s %s; %s read, %s", tm_text_count(s->passes),
 		 s->passes == 1 ? "pass" : "passes",
 		 tm_text_time(ago, end > s->at_unix_ns ? (end - s->at_unix_ns) / 1000000 : 0),
 		 runs ? "ago" : "before the end", tm_text_bytes(bytes, s->read_bytes), stopped);
@@ -195,8 +200,8 @@ static void print_scan(struct tm_text *t, const struct tm_document *doc)
 			      name_pass(doc, pass, sizeof(pass)));
 		break;
 	case TM_DOC_LOST:
-		tm_text_prose(t, TM_TEXT_DIM, 6, "scan  %" PRIu64 " objects unreachable, %s: %s",
-			      s->found_objs, tm_text_bytes(bytes, s->found_bytes),
+		tm_text_prose(t, TM_TEXT_DIM, 6, "scan  %s objects unreachable, %s: %s",
+			      tm_text_count(s->found_objs), tm_text_bytes(bytes, s->found_bytes),
 			      name_pass(doc, pass, sizeof(pass)));
 		break;
 	default: return; /* of several processes, or of an older command */
@@ -279,7 +284,6 @@ void tm_text_leaks(struct tm_text *t, const struct tm_document *doc,
 	print_not_counted(t, doc);
 	tm_text_blind_spots(t, doc);
 	if (doc->leaks.count && doc->process.ended == TM_DOC_RUNNING)
-		tm_text_line(t, TM_TEXT_DIM,
-			     "next  tiermalloc leaks %" PRIu64 " --site %s --who-holds",
-			     doc->process.pid, doc->leaks.at[0].site);
+		tm_text_line(t, TM_TEXT_DIM, "next  tiermalloc leaks %s --site %s --who-holds",
+			     tm_text_count(doc->process.pid), doc->leaks.at[0].site);
 }
