@@ -15,6 +15,10 @@ TOOL = os.environ["TM_BUILD"] + "/tiermalloc"
 SUBJECT = os.environ["TM_TESTS"] + "/device_leaks_subject"
 SOURCE = os.environ["TM_SRC"] + "/tests/cuda/device_leaks_subject.c"
 LOST = {"lose_device": 64 << 10, "lose_async": 96 << 10, "lose_pinned": 8 << 10}
+with open(os.environ["TM_BUILD"] + "/config.h", encoding="utf-8") as config:
+    if "TM_HAVE_CUDA 1" not in config.read():
+        print("built without the CUDA hooks")
+        sys.exit(77)
 problems = []
 
 
