@@ -107,14 +107,14 @@ static TM_COLD void *no_memory(void)
 	return NULL;
 }
 
-void *tm_family_pvalloc(size_t size)
+void *tm_family_pvalloc(size_t size, void *(*entry)(size_t, size_t))
 {
 	size_t page = page_bytes(), bytes;
 	if (gives_no_block())
 		return pass_pages("pvalloc", size);
 	if (__builtin_add_overflow(size, page - 1, &bytes))
 		return no_memory();
-	return tm_root.ops.memalign(page, bytes & ~(page - 1));
+	return entry(page, bytes & ~(page - 1));
 }
 
 /* realloc as the program's calls reach it. */
@@ -125,14 +125,14 @@ static TM_COLD void *first_realloc(void *p, size_t size)
 	return first(p, size);
 }
 
-void *tm_family_reallocarray(void *p, size_t n, size_t size)
+void *tm_family_reallocarray(void *p, size_t n, size_t size, void *(*entry)(void *, size_t))
 {
 	size_t bytes;
 	if (TM_UNLIKELY(__builtin_mul_overflow(n, size, &bytes)))
 		return no_memory();
 	if (gives_no_block())
 		return first_realloc(p, bytes);
-	return tm_root.ops.realloc(p, bytes);
+	return entry(p, bytes);
 }
 
 /* --- statistics ------------------------------------------------------------------------------- */

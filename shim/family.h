@@ -21,8 +21,9 @@ struct tm_family_info {
 void *tm_family_memalign(size_t align, size_t size);
 void *tm_family_aligned_alloc(size_t align, size_t size);
 void *tm_family_valloc(size_t size);
-void *tm_family_pvalloc(size_t size);
-void *tm_family_reallocarray(void *p, size_t n, size_t size);
+/* `entry`: the exported memalign or realloc, which a tool may have replaced. */
+void *tm_family_pvalloc(size_t size, void *(*entry)(size_t, size_t));
+void *tm_family_reallocarray(void *p, size_t n, size_t size, void *(*entry)(void *, size_t));
 /* The engine's posix_memalign may use the check: 0 or EINVAL. */
 int tm_family_check_posix_align(size_t align);
 

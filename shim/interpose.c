@@ -32,6 +32,21 @@ int __posix_memalign(void **ret_p, size_t align, size_t size);
 #define mallinfo2 tm_interpose_mallinfo2
 struct tm_family_info mallinfo2(void) __asm__("mallinfo2");
 
+/*
+ * Our own entries by address. A tool that replaces entries (valgrind) knows not all names of the family:
+ * the others come through one that it knows, or its blocks would meet ours.
+ */
+#define ENTRY(type, name, parameters)                                                              \
+	TM_HIDDEN type tm_entry_##name parameters;                                                 \
+	__asm__(".hidden tm_entry_" #name "\n\t.set tm_entry_" #name ", " #name);
+ENTRY(void *, malloc, (size_t size))
+ENTRY(void, free, (void *p))
+ENTRY(void *, calloc, (size_t n, size_t size))
+ENTRY(void *, realloc, (void *p, size_t size))
+ENTRY(void *, memalign, (size_t align, size_t size))
+ENTRY(void *, valloc, (size_t size))
+ENTRY(int, posix_memalign, (void **ret_p, size_t align, size_t size))
+
 TM_EXPORT void *malloc(size_t size)
 {
 	return tm_root.ops.malloc(size);
@@ -54,7 +69,7 @@ TM_EXPORT void *realloc(void *p, size_t size)
 
 TM_EXPORT void *reallocarray(void *p, size_t n, size_t size)
 {
-	return tm_family_reallocarray(p, n, size);
+	return tm_family_reallocarray(p, n, size, tm_entry_realloc);
 }
 
 TM_EXPORT void *memalign(size_t align, size_t size)
@@ -79,7 +94,7 @@ TM_EXPORT void *valloc(size_t size)
 
 TM_EXPORT void *pvalloc(size_t size)
 {
-	return tm_family_pvalloc(size);
+	return tm_family_pvalloc(size, tm_entry_memalign);
 }
 
 TM_EXPORT void cfree(void *p)
@@ -138,47 +153,47 @@ TM_EXPORT void malloc_stats(void)
 
 TM_EXPORT void *__libc_malloc(size_t size)
 {
-	return tm_root.ops.malloc(size);
+	return tm_entry_malloc(size);
 }
 
 TM_EXPORT void __libc_free(void *p)
 {
-	tm_root.ops.free(p);
+	tm_entry_free(p);
 }
 
 TM_EXPORT void __libc_cfree(void *p)
 {
-	tm_root.ops.free(p);
+	tm_entry_free(p);
 }
 
 TM_EXPORT void *__libc_calloc(size_t n, size_t size)
 {
-	return tm_root.ops.calloc(n, size);
+	return tm_entry_calloc(n, size);
 }
 
 TM_EXPORT void *__libc_realloc(void *p, size_t size)
 {
-	return tm_root.ops.realloc(p, size);
+	return tm_entry_realloc(p, size);
 }
 
 TM_EXPORT void *__libc_reallocarray(void *p, size_t n, size_t size)
 {
-	return tm_family_reallocarray(p, n, size);
+	return tm_family_reallocarray(p, n, size, tm_entry_realloc);
 }
 
 TM_EXPORT void *__libc_memalign(size_t align, size_t size)
 {
-	return tm_family_memalign(align, size);
+	return tm_entry_memalign(align, size);
 }
 
 TM_EXPORT void *__libc_valloc(size_t size)
 {
-	return tm_family_valloc(size);
+	return tm_entry_valloc(size);
 }
 
 TM_EXPORT void *__libc_pvalloc(size_t size)
 {
-	return tm_family_pvalloc(size);
+	return tm_family_pvalloc(size, tm_entry_memalign);
 }
 
 TM_EXPORT int __libc_mallopt(int parameter, int value)
@@ -193,5 +208,5 @@ TM_EXPORT struct mallinfo __libc_mallinfo(void)
 
 TM_EXPORT int __posix_memalign(void **ret_p, size_t align, size_t size)
 {
-	return tm_root.ops.posix_memalign(ret_p, align, size);
+	return tm_entry_posix_memalign(ret_p, align, size);
 }

@@ -36,3 +36,30 @@ grep -q 'Invalid write of size 1' out || { echo "no invalid write"; cat out; exi
 grep -q '100 bytes in 1 blocks are definitely lost' out || { echo "no leak"; cat out; exit 1; }
 timeout 150 env LD_PRELOAD="$TM_LIB" valgrind -q --soname-synonyms=somalloc=nouserintercepts ./prog >out 2>&1 ||
 	{ echo "our allocator fails under valgrind"; cat out; exit 1; }
+
+# names that valgrind does not know, with those that it does
+cat > family.c <<'END'
+#define _GNU_SOURCE
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_memalign(size_t, size_t);
+void *__libc_realloc(void *, size_t);
+void __libc_free(void *);
+int main(void)
+{
+	void *p[] = {reallocarray(NULL, 100, 10), reallocarray(malloc(10), 100, 10), pvalloc(100),
+		     __libc_malloc(10), __libc_calloc(1, 10), __libc_memalign(64, 10),
+		     __libc_realloc(malloc(10), 100), aligned_alloc(64, 640), valloc(10)};
+	for (size_t i = 0; i < sizeof(p) / sizeof(*p); i++) {
+		memset(p[i], 1, 10);
+		free(p[i]);
+	}
+	__libc_free(malloc(10));
+	return 0;
+}
+END
+gcc -O0 -g -w -fno-builtin -o family family.c || exit 1
+run ./family || { echo "errors where names meet that valgrind does not know"; cat out; exit 1; }
+timeout 150 env LD_PRELOAD="$TM_LIB" valgrind -q --error-exitcode=9 ./family >out 2>&1 ||
+	{ echo "the same without the option"; cat out; exit 1; }

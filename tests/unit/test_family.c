@@ -54,7 +54,7 @@ Test(family, whole_pages)
 	void *p;
 
 	need_engine();
-	p = tm_family_pvalloc(1);
+	p = tm_family_pvalloc(1, tm_family_memalign);
 	cr_assert(p != NULL && (uintptr_t)p % tm_root.page_bytes == 0);
 	cr_assert_geq(tm_root.ops.usable_size(p), tm_root.page_bytes);
 	memset(p, 1, tm_root.page_bytes);
@@ -63,7 +63,7 @@ Test(family, whole_pages)
 	cr_assert(p != NULL && (uintptr_t)p % tm_root.page_bytes == 0);
 	tm_root.ops.free(p);
 	errno = 0;
-	cr_assert_null(tm_family_pvalloc(SIZE_MAX));
+	cr_assert_null(tm_family_pvalloc(SIZE_MAX, tm_family_memalign));
 	cr_assert_eq(errno, ENOMEM);
 }
 
@@ -72,10 +72,10 @@ Test(family, reallocarray_keeps_the_block_on_overflow)
 	char *p;
 
 	need_engine();
-	p = tm_family_reallocarray(NULL, 10, 10);
+	p = tm_family_reallocarray(NULL, 10, 10, tm_root.ops.realloc);
 	strcpy(p, "kept");
 	errno = 0;
-	cr_assert_null(tm_family_reallocarray(p, SIZE_MAX / 2, 3));
+	cr_assert_null(tm_family_reallocarray(p, SIZE_MAX / 2, 3, tm_root.ops.realloc));
 	cr_assert_eq(errno, ENOMEM);
 	cr_assert_str_eq(p, "kept");
 	tm_root.ops.free(p);
