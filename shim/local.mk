@@ -94,6 +94,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/trace.h \
 	%reldir%/unwind.c \
 	%reldir%/unwind.h \
+	%reldir%/unwind_pages.c \
+	%reldir%/unwind_pages.h \
 	%reldir%/unwind_cfi.c \
 	%reldir%/unwind_cfi.h
 

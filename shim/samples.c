@@ -299,7 +299,7 @@ void tm_samples_tick(uint64_t now_ms)
 		tm_sheet_tick(now_ms, rss, scaled(SHEET_MS));
 		tm_epoch_tick(now_ms, rss);
 		tm_decisions_tick();
-		pause = due.count_ns / 1000000 * COUNT_SHARE;
+		pause = due.count_ns * COUNT_SHARE / 1000000;
 		__atomic_store_n(&due.used_bytes, tm_extent_used_bytes(), __ATOMIC_RELAXED);
 		__atomic_store_n(&due.soon_ms, now_ms + tm_bits_max(pause, STEP_MIN_MS),
 				 __ATOMIC_RELAXED);

@@ -388,7 +388,9 @@ bool tm_unwind_cfi_row(uintptr_t pc, const struct tm_unwind_object *object,
 	room->initial = *row;
 	m.pc = begin;
 	m.target = pc;
-	return run(&m, c);
+	bool known = run(&m, c);
+	tm_unwind_pages_read((uintptr_t)object->eh_frame, (uintptr_t)fde, room->pages);
+	return known;
 }
 
 /* --- expressions ------------------------------------------------------------------------------ */

@@ -7,6 +7,7 @@
 #define TM_UNWIND_CFI_H
 
 #include "shim/unwind.h"
+#include "shim/unwind_pages.h"
 
 #if defined(__x86_64__)
 #define TM_UNWIND_FP 6
@@ -48,6 +49,7 @@ struct tm_unwind_room {
 	struct tm_unwind_row row;     /* of the program counter */
 	struct tm_unwind_row initial; /* what its function begins with */
 	struct tm_unwind_row saved[TM_UNWIND_REMEMBERED];
+	uint64_t pages[TM_UNWIND_PAGES_ROOM];
 };
 
 /* What a walk may read. */

@@ -2,11 +2,13 @@
 /* unwind: the frames that libgcc's unwinder finds, without it. */
 #include <criterion/criterion.h>
 #include <execinfo.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "shim/unwind.h"
 #include "shim/unwind_cfi.h"
@@ -208,4 +210,31 @@ Test(unwind, both_ways_to_find_an_object_agree)
 	}
 	cr_assert_not(tm_unwind_object((uintptr_t)&a, &b));
 	cr_assert_not(tm_unwind_object_by_maps((uintptr_t)&a, &b));
+}
+
+Test(unwind, pages_of_files_alone_are_given_back)
+{
+	uint64_t entries[TM_UNWIND_PAGES_ROOM];
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = 300 * page;
+	int fd = open("/proc/self/exe", O_RDONLY);
+	char *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	uintptr_t begin = (uintptr_t)map;
+
+	cr_assert_neq(map, MAP_FAILED);
+	cr_assert_eq(memcmp(map, "\177ELF", 4), 0);
+	if (access("/proc/self/pagemap", R_OK) != 0)
+		cr_skip_test("no pagemap here");
+	cr_assert(tm_unwind_pages_are_clean(begin, begin + bytes, entries), "as the file has them");
+	map[0] = 1;
+	cr_assert_not(tm_unwind_pages_are_clean(begin, begin + bytes, entries),
+		      "a page of its own");
+	cr_assert(tm_unwind_pages_are_clean(begin + page, begin + bytes, entries));
+	/* as a program does that moves its code to huge pages */
+	cr_assert_eq(mmap(map + 290 * page, page, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+		     map + 290 * page);
+	map[290 * page] = 1;
+	cr_assert_not(tm_unwind_pages_are_clean(begin + page, begin + bytes, entries));
+	munmap(map, bytes);
+	close(fd);
 }
