@@ -19,7 +19,7 @@
 #include "shim/base/attrs.h"
 
 #define TM_LEDGER_MAGIC UINT64_C(0x31524744454c4d54) /* "TMLEDGR1" */
-#define TM_LEDGER_VERSION 3u
+#define TM_LEDGER_VERSION 4u
 
 #define TM_LEDGER_TIERS 4u /* 0: not told apart or total; 1.. as in tiers.def */
 #define TM_LEDGER_TIER_WORDS 32u
@@ -60,14 +60,14 @@
 #define TM_LEDGER_GPU_POOLS_AT ((uint64_t)960 << 10)
 #define TM_LEDGER_MODULES_AT ((uint64_t)1 << 20)
 #define TM_LEDGER_STACKS_AT ((uint64_t)2 << 20)
-#define TM_LEDGER_PYTHON_AT ((uint64_t)5 << 19)
-#define TM_LEDGER_PYTHON_BYTES ((uint64_t)1 << 19)
 #define TM_LEDGER_SUSPECTS_AT ((uint64_t)2560 << 10)
 #define TM_LEDGER_SUSPECTS 2048u
 #define TM_LEDGER_SAMPLES_AT ((uint64_t)3 << 20)
 #define TM_LEDGER_DECISIONS_AT ((uint64_t)4 << 20)
 #define TM_LEDGER_SHEETS_AT ((uint64_t)5 << 20) /* two struct tm_ledger_sheet, by turns */
 #define TM_LEDGER_SHEET_BYTES ((uint64_t)256 << 10)
+#define TM_LEDGER_PYTHON_AT ((uint64_t)5632 << 10)
+#define TM_LEDGER_PYTHON_BYTES ((uint64_t)512 << 10)
 #define TM_LEDGER_FRAMES_AT ((uint64_t)6 << 20)
 #define TM_LEDGER_COHORTS_AT ((uint64_t)8 << 20)
 #define TM_LEDGER_LIVES_AT ((uint64_t)10 << 20)
@@ -474,12 +474,6 @@ struct tm_ledger_suspect {
 	uint32_t unused;
 };
 _Static_assert(sizeof(struct tm_ledger_suspect) == 32, "layout");
-_Static_assert(TM_LEDGER_STACKS_AT + sizeof(struct tm_ledger_stack) * TM_LEDGER_STACKS <=
-			       TM_LEDGER_SUSPECTS_AT &&
-		       TM_LEDGER_SUSPECTS_AT +
-				       sizeof(struct tm_ledger_suspect) * TM_LEDGER_SUSPECTS <=
-			       TM_LEDGER_SAMPLES_AT,
-	       "areas do not touch");
 
 /* How long the objects of one site lived, exactly (TM_LEDGER_HAS_BIRTHS). Each word [atomic]. */
 struct tm_ledger_lives {
@@ -581,17 +575,23 @@ _Static_assert(sizeof(struct tm_ledger_row) == 32, "layout");
 
 #define TM_LEDGER_FITS(at, record, count, next)                                                    \
 	_Static_assert((at) + sizeof(struct record) * (count) <= (next), "areas do not touch")
+TM_LEDGER_FITS(TM_LEDGER_POOLS_AT, tm_ledger_pool, TM_LEDGER_POOLS, TM_LEDGER_WINDOWS_AT);
+TM_LEDGER_FITS(TM_LEDGER_EVENTS_AT, tm_ledger_event, TM_LEDGER_EVENTS, TM_LEDGER_SIZES_AT);
+TM_LEDGER_FITS(TM_LEDGER_LIVES_AT, tm_ledger_lives, TM_LEDGER_LIVES, TM_LEDGER_TABLES_BYTES);
 TM_LEDGER_FITS(TM_LEDGER_WINDOWS_AT, tm_ledger_window, TM_LEDGER_WINDOWS, TM_LEDGER_COMMAND_AT);
 TM_LEDGER_FITS(TM_LEDGER_SIZES_AT, tm_ledger_size, TM_LEDGER_SIZES, TM_LEDGER_GPU_AT);
 TM_LEDGER_FITS(TM_LEDGER_GPU_AT, tm_ledger_gpu, TM_LEDGER_GPU_ROWS, TM_LEDGER_GPU_POOLS_AT);
 TM_LEDGER_FITS(TM_LEDGER_GPU_POOLS_AT, tm_ledger_gpu_pool, TM_LEDGER_GPU_POOLS,
 	       TM_LEDGER_MODULES_AT);
 TM_LEDGER_FITS(TM_LEDGER_MODULES_AT, tm_ledger_module, TM_LEDGER_MODULES, TM_LEDGER_STACKS_AT);
+TM_LEDGER_FITS(TM_LEDGER_STACKS_AT, tm_ledger_stack, TM_LEDGER_STACKS, TM_LEDGER_SUSPECTS_AT);
+TM_LEDGER_FITS(TM_LEDGER_SUSPECTS_AT, tm_ledger_suspect, TM_LEDGER_SUSPECTS, TM_LEDGER_SAMPLES_AT);
 TM_LEDGER_FITS(TM_LEDGER_SAMPLES_AT, tm_ledger_sample, TM_LEDGER_SAMPLES, TM_LEDGER_DECISIONS_AT);
 TM_LEDGER_FITS(TM_LEDGER_DECISIONS_AT, tm_ledger_decision, TM_LEDGER_DECISIONS,
 	       TM_LEDGER_SHEETS_AT);
 TM_LEDGER_FITS(TM_LEDGER_COHORTS_AT, tm_ledger_cohorts, TM_LEDGER_COHORT_SITES, TM_LEDGER_LIVES_AT);
-_Static_assert(TM_LEDGER_SHEETS_AT + 2 * TM_LEDGER_SHEET_BYTES <= TM_LEDGER_FRAMES_AT &&
+_Static_assert(TM_LEDGER_SHEETS_AT + 2 * TM_LEDGER_SHEET_BYTES <= TM_LEDGER_PYTHON_AT &&
+		       TM_LEDGER_PYTHON_AT + TM_LEDGER_PYTHON_BYTES <= TM_LEDGER_FRAMES_AT &&
 		       TM_LEDGER_FRAMES_AT + sizeof(uint64_t) * TM_LEDGER_FRAMES <=
 			       TM_LEDGER_COHORTS_AT,
 	       "areas do not touch");
