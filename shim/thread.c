@@ -22,6 +22,7 @@ static TM_TLS struct {
 	uint8_t state;  /* enum thread_state */
 	uint8_t rounds; /* of key destructors seen */
 	uint8_t shared; /* it holds the shared heap or gives up its own: a handler gets none */
+	bool gave_up;   /* a heap, and may be back in it: it has others, too */
 } self;
 
 static struct tm_lock shared_lock = TM_LOCK_INIT(TM_RANK_SHARED);
@@ -66,8 +67,13 @@ static void thread_ended(void *heap)
 		return;
 	}
 	struct tm_thread_heap held = tm_thread_enter();
-	if (held.hold != TM_THREAD_OWN)
+	if (held.hold != TM_THREAD_OWN) {
+		/* a handler has left the middle of an allocation: nobody knows what state it is in */
+		tm_heap_forsake_all(&tm_heap_word, NULL);
 		return;
+	}
+	if (self.gave_up)
+		tm_heap_forsake_all(&tm_heap_word, held.heap);
 	tm_remote_flush(held.heap);
 	/* a signal handler that allocates must not wait for the lock that this thread is to hold */
 	self.shared = 1;
@@ -159,6 +165,7 @@ static TM_COLD void give_up_heap(struct tm_heap *h)
 {
 	atomic_store_explicit(&h->stolen, 0, memory_order_relaxed);
 	TM_SIGNAL_FENCE();
+	self.gave_up = true;
 	tm_heap_forsake(h);
 	tm_heap_word = tm_heap_word_none();
 	self.state = THREAD_NEW;

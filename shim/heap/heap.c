@@ -201,12 +201,27 @@ struct tm_heap *tm_heap_annex_anew(enum tm_tier tier, enum tm_part part)
 	return tm_heap_annex(tier, part);
 }
 
-void tm_heap_forsake(struct tm_heap *h)
+/* [heaps lock] */
+static void forsake(struct tm_heap *h)
 {
-	lock_heaps();
 	h->tls_word = NULL;
 	h->tid = 0;
 	atomic_store_explicit(&h->state, TM_HEAP_UNUSED, memory_order_relaxed);
+}
+
+void tm_heap_forsake(struct tm_heap *h)
+{
+	lock_heaps();
+	forsake(h);
+	tm_lock_release(&heaps.lock);
+}
+
+void tm_heap_forsake_all(const uintptr_t *tls_word, const struct tm_heap *but)
+{
+	lock_heaps();
+	for (struct tm_heap *h = heaps.first; h != NULL; h = h->next)
+		if (h != but && h->tls_word == tls_word)
+			forsake(h);
 	tm_lock_release(&heaps.lock);
 }
 

@@ -193,6 +193,9 @@ struct tm_heap *tm_heap_annex_anew(enum tm_tier tier, enum tm_part part);
 /* Nobody's any more, and for nobody: its owner gives it up as it is. */
 void tm_heap_forsake(struct tm_heap *h);
 
+/* All that a thread which ends still owns but this one (or NULL): its word is memory no longer. */
+void tm_heap_forsake_all(const uintptr_t *tls_word, const struct tm_heap *but);
+
 /*
  * A heap for the calling thread: an orphan with its contents, or a new one. NULL without memory.
  * The caller publishes it by storing its address into its TLS word.
