@@ -258,9 +258,18 @@ void tm_error_count(enum tm_error_kind kind, const void *p)
 		[TM_ERROR_OVERRUN] = "a block's neighbouring bytes were written",
 		[TM_ERROR_USE_AFTER_FREE] = "a block was written after its free",
 	};
-	atomic_fetch_add_explicit(&errors[kind], 1, memory_order_relaxed);
-	if (kind == TM_ERROR_SIZE_MISMATCH || tm_root.options.on_error != TM_ON_ERROR_ABORT)
+	uint64_t before = atomic_fetch_add_explicit(&errors[kind], 1, memory_order_relaxed);
+
+	if (kind == TM_ERROR_SIZE_MISMATCH)
 		return;
-	tm_msg(TM_MSG_ERROR, "%s: %p", said[kind], p);
-	abort();
+	if (tm_root.options.on_error == TM_ON_ERROR_ABORT) {
+		tm_msg(TM_MSG_ERROR, "%s: %p", said[kind], p);
+		abort();
+	}
+	/* Guards tell their finds themselves, each. */
+	if (before == 0 && kind <= TM_ERROR_DOUBLE)
+		tm_msg(TM_MSG_WARN,
+		       "%s: %p: ignored and counted, as are later ones; "
+		       "TIERMALLOC_ON_ERROR='abort' stops at the first",
+		       said[kind], p);
 }

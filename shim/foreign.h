@@ -29,7 +29,10 @@ void tm_foreign_free(void *p);
 void *tm_foreign_realloc(void *p, size_t size);
 size_t tm_foreign_usable(void *p);
 
-/* Counts a wrong use; with TIERMALLOC_ON_ERROR=abort prints one line and does not return. */
+/*
+ * Counts a wrong use. The first of a kind that a free finds is told in one line; with
+ * TIERMALLOC_ON_ERROR=abort each is, and the function does not return.
+ */
 void tm_error_count(enum tm_error_kind kind, const void *p);
 
 /* How often so far. */

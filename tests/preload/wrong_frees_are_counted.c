@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * H14 H20 H21: what was ignored, handed to libc or bound otherwise is told by the report, each kind
- * with its number, and a program without such things has no such lines. Failure: a mistake that
- * nobody hears of, or libc's own frees of early memory counted as mistakes.
+ * with its number, the first of each kind in a line when it happens, and a program without such things
+ * has no such lines. Failure: a mistake that nobody hears of, or libc's own frees of early memory counted as
+ * mistakes.
  */
 #include "claim.h"
 
@@ -41,8 +42,24 @@ static long count(const char *text, const char *name)
 	return at ? strtol(at + strlen(name), NULL, 10) : 0;
 }
 
+static long lines_of(const char *text, const char *start)
+{
+	long lines = 0;
+
+	for (; (text = strstr(text, start)) != NULL; text++)
+		lines++;
+	return lines;
+}
+
 int main(int argc, char **argv)
 {
+	static const char *const told[] = {
+		"tiermalloc: free of an address that was never allocated: 0x",
+		"tiermalloc: free of an address inside a block: 0x",
+		"tiermalloc: free of a block that is free: 0x",
+		": ignored and counted, as are later ones; TIERMALLOC_ON_ERROR='abort' stops at the "
+		"first\n",
+	};
 	static struct claim_output out;
 	static const struct {
 		const char *name;
@@ -70,6 +87,9 @@ int main(int argc, char **argv)
 			claim(count(out.text, wanted[k].name) == (i ? wanted[k].made : 0),
 			      "'%s' is %ld, not %ld", wanted[k].name,
 			      count(out.text, wanted[k].name), i ? wanted[k].made : 0);
+		for (size_t k = 0; k < sizeof(told) / sizeof(*told); k++)
+			claim(lines_of(out.text, told[k]) == (i ? k == 3 ? 3 : 1 : 0),
+			      "'%s' is told %ld times", told[k], lines_of(out.text, told[k]));
 	}
 	return claim_end();
 }
