@@ -245,6 +245,7 @@ static void add_blind_spots(struct tm_analysis *a)
 {
 	const struct tm_ledger_header *h = &a->ledger->header;
 	uint64_t other = 0, stale = 0;
+	char young[200];
 
 	for (size_t i = 0; i < a->ledger->site_count; i++) {
 		stale += a->ledger->sites[i].stale.objects;
@@ -276,6 +277,9 @@ static void add_blind_spots(struct tm_analysis *a)
 				      "no live scan: unreachable blocks are not told from others");
 	else
 		blind(a, h->threads_missed, "threads that did not stop for the scan");
+	if (h->clean_exit == 0 && tm_analysis_young(a, young, sizeof(young)))
+		tm_document_push_text(a->doc, &a->doc->blind_spots,
+				      tm_document_text(a->doc, young));
 	blind(a, h->scan_hidden,
 	      "objects not judged: half of those of their sites were freed after a scan had "
 	      "found no pointer to them");
@@ -290,6 +294,23 @@ static void add_rate(char *buf, size_t size, double bytes_per_h)
 
 	tm_fmt_bytes(text, sizeof(text), bytes_per_h > 0 ? (uint64_t)fmin(bytes_per_h, 1e18) : 0);
 	snprintf(buf, size, "%s/h", text);
+}
+
+/* Of what was looked at: a scan passes over the blocks of its own window. */
+static void no_leak(struct tm_analysis *a, struct tm_fmt_out *out)
+{
+	const struct tm_ledger_header *h = &a->ledger->header;
+	uint64_t live = a->ledger->total.live_objects, young = a->ledger->young.objects;
+
+	if (h->clean_exit || h->scan_passes == 0 || young < live - young)
+		tm_fmt_add(out, "no leak found");
+	else if (young == live)
+		tm_fmt_add(out, "undecided, no block was old enough to be judged");
+	else
+		tm_fmt_add(
+			out,
+			"no leak among %llu of %llu blocks, the others are too young to be judged",
+			(unsigned long long)(live - young), (unsigned long long)live);
 }
 
 static void leak_verdict(struct tm_analysis *a, struct tm_fmt_out *out)
@@ -315,7 +336,7 @@ static void leak_verdict(struct tm_analysis *a, struct tm_fmt_out *out)
 		tm_fmt_add(out, "%s%llu live at exit", out->len ? "; " : "",
 			   (unsigned long long)v->at_exit);
 	if (out->len == 0)
-		tm_fmt_add(out, "no leak found");
+		no_leak(a, out);
 	if (v->limit_reached_h >= 0 && v->limit_reached_h < 1e6) {
 		char hours[32];
 

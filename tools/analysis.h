@@ -77,6 +77,8 @@ void tm_analysis_add_tables(struct tm_analysis *a);
 bool tm_analysis_knows_peak(const struct tm_ledger_counters *c);
 /* After the process. */
 void tm_analysis_add_scan(struct tm_analysis *a);
+/* What no scan has judged, for a reader; false: there is nothing to say. */
+bool tm_analysis_young(const struct tm_analysis *a, char *buf, size_t size);
 void tm_analysis_add_balance(struct tm_analysis *a);
 /* After the stacks of the sites. */
 void tm_analysis_add_gpu(struct tm_analysis *a);

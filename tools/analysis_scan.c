@@ -5,8 +5,11 @@
  * there is no new one.
  */
 #include <errno.h>
+#include <stdio.h>
 
+#include "shim/base/fmt.h"
 #include "tools/analysis.h"
+#include "tools/text.h"
 
 /* Of a process that has ended, or that was not asked. */
 static const char *why_not_asked(const struct tm_analysis *a, uint32_t passes)
@@ -36,6 +39,27 @@ static const char *why_it_failed(int answer)
 	}
 }
 
+bool tm_analysis_young(const struct tm_analysis *a, char *buf, size_t size)
+{
+	const struct tm_ledger_header *h = &a->ledger->header;
+	const struct tm_ledger_judged *young = &a->ledger->young;
+	char window[24], bytes[24];
+
+	if (h->scan_passes == 0 || young->objects == 0)
+		return false;
+	tm_text_time(window, h->window_ms);
+	tm_fmt_bytes(bytes, sizeof(bytes), young->bytes);
+	if (h->scan_epoch == h->epoch)
+		snprintf(buf, size, "blocks younger than %s are not judged: %llu objects, %s",
+			 window, (unsigned long long)young->objects, bytes);
+	else
+		snprintf(buf, size,
+			 "blocks born since the last scan, or within %s before it, are not judged: "
+			 "%llu objects, %s",
+			 window, (unsigned long long)young->objects, bytes);
+	return true;
+}
+
 void tm_analysis_add_scan(struct tm_analysis *a)
 {
 	const struct tm_ledger_header *h = &a->ledger->header;
@@ -60,6 +84,8 @@ void tm_analysis_add_scan(struct tm_analysis *a)
 		s->stopped_us = h->stop_us;
 		s->found_objs = objects;
 		s->found_bytes = bytes;
+		s->young_objs = a->ledger->young.objects;
+		s->young_bytes = a->ledger->young.bytes;
 	}
 	if (a->options->scan == TM_CONTROL_NOT_ASKED)
 		s->why = why_not_asked(a, h->scan_passes);

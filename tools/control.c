@@ -18,7 +18,7 @@
 #define SCAN_WAIT_MS 60000u
 /* A process that does nothing looks at its ledger seldom; it has answered by now or never will. */
 #define SCAN_ANSWER_MS 3000u
-/* Between the two passes, of windows of a minute; others scale it. */
+/* Between the two passes, of windows of a minute; shorter ones scale it. */
 #define PASSES_APART_MS 15000u
 
 static struct tm_ledger_header *map_header(const char *path)
@@ -75,6 +75,8 @@ static int scan_twice(struct tm_ledger_header *h)
 	unsigned apart = (unsigned)((uint64_t)PASSES_APART_MS * window / 60000);
 	int rc = ask(h, TM_LEDGER_SCAN_STOP, SCAN_ANSWER_MS);
 
+	if (apart > PASSES_APART_MS)
+		apart = PASSES_APART_MS;
 	if (rc != 0)
 		return rc;
 	if (isatty(2) && apart > 1000)

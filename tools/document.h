@@ -104,6 +104,7 @@ struct tm_doc_scans {
 	uint64_t at_unix_ns, read_bytes, unread_bytes; /* of the last pass, as below */
 	uint64_t threads_stopped, threads_missed, stopped_us;
 	uint64_t found_objs, found_bytes;
+	uint64_t young_objs, young_bytes;
 	const char *why; /* there was none, or no new one, when this was read */
 };
 

@@ -94,6 +94,8 @@ static const struct tm_field fields_scans[] = {
 	PLAIN(stopped_us, COUNT, "how long threads stood still"),
 	PLAIN(found_objs, COUNT, "unreachable in the last two passes, suppressed ones included"),
 	PLAIN(found_bytes, COUNT, "of those"),
+	PLAIN(young_objs, COUNT, "of the window of the last pass or later ones: not judged"),
+	PLAIN(young_bytes, COUNT, "of those"),
 	PLAIN(why, TEXT, "no pass was made for this report"),
 };
 static const struct tm_type type_scans = TYPE("scans", fields_scans);

@@ -44,6 +44,8 @@ struct tm_ledger {
 	struct tm_ledger_site *sites;       /* owned; largest live bytes first */
 	size_t site_count;
 	struct tm_ledger_site total;
+	struct tm_ledger_judged
+		young;      /* born in the window of the last scan or later: not judged */
 	uint64_t torn;      /* records that make no sense */
 	uint64_t read_ns;   /* Unix time of the copy */
 	uint32_t *row_site; /* by heap and row: index of the site */

@@ -335,6 +335,10 @@ static void count_object(void *ctx, const struct tm_ledger_object *o)
 	l->total.live_objects++;
 	l->total.live_bytes += o->bytes;
 	l->total.slot_bytes += o->slot_bytes;
+	if (o->age != UINT32_MAX && o->age + l->header.scan_epoch <= l->header.epoch) {
+		l->young.objects++;
+		l->young.bytes += o->bytes;
+	}
 	s->all_objects++;
 	s->all_bytes += o->bytes;
 	if (l->since_ms && is_older(l, o))

@@ -182,12 +182,27 @@ static const char *name_pass(const struct tm_document *doc, char *buf, size_t si
 	return buf;
 }
 
+/* What a scan passes over: of a process that runs, the blocks of the window of its last pass. */
+static const char *name_unjudged(const struct tm_document *doc, char buf[120])
+{
+	const struct tm_doc_scans *s = &doc->scan;
+	char bytes[24], time[24];
+
+	buf[0] = '\0';
+	if (s->young_objs && s->young_objs != TM_DOC_UNKNOWN &&
+	    doc->process.ended == TM_DOC_RUNNING)
+		snprintf(buf, 120, ", %s objects (%s) younger than %s not judged",
+			 tm_text_count(s->young_objs), tm_text_bytes(bytes, s->young_bytes),
+			 tm_text_time(time, doc->capture.window_ms));
+	return buf;
+}
+
 /* That none ran, that nothing was found and that something was must not read alike. */
 static void print_scan(struct tm_text *t, const struct tm_document *doc)
 {
 	const struct tm_doc_scans *s = &doc->scan;
 	const char *why = s->why ? s->why : "not told";
-	char pass[240], bytes[24];
+	char pass[240], bytes[24], young[120];
 
 	switch (s->state) {
 	case TM_DOC_NEVER: tm_text_prose(t, TM_TEXT_UNSURE, 6, "scan  never ran: %s", why); return;
@@ -196,7 +211,10 @@ static void print_scan(struct tm_text *t, const struct tm_document *doc)
 			      name_pass(doc, pass, sizeof(pass)));
 		break;
 	case TM_DOC_NOTHING:
-		tm_text_prose(t, TM_TEXT_DIM, 6, "scan  nothing unreachable: %s",
+		tm_text_prose(t,
+			      s->young_objs && s->young_objs != TM_DOC_UNKNOWN ? TM_TEXT_UNSURE
+									       : TM_TEXT_DIM,
+			      6, "scan  nothing unreachable%s: %s", name_unjudged(doc, young),
 			      name_pass(doc, pass, sizeof(pass)));
 		break;
 	case TM_DOC_LOST:

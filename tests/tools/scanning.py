@@ -11,9 +11,9 @@ header = fields("tm_ledger_header")
 
 
 class Subject:
-    def __init__(self, how, program="scan_subject"):
+    def __init__(self, how, program="scan_subject", window_ms=200):
         self.folder = os.getcwd() + "/" + how
-        env = dict(os.environ, LD_PRELOAD=os.environ["TM_LIB"], TIERMALLOC_DIR=self.folder, TIERMALLOC_LEAK_WINDOW_MS="200")
+        env = dict(os.environ, LD_PRELOAD=os.environ["TM_LIB"], TIERMALLOC_DIR=self.folder, TIERMALLOC_LEAK_WINDOW_MS=str(window_ms))
         self.p = subprocess.Popen([os.environ["TM_TESTS"] + "/" + program, how], env=env, stdout=subprocess.PIPE, text=True)
         self.objects = []
         for line in self.p.stdout:

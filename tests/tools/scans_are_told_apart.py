@@ -12,7 +12,7 @@ from scanning import STOP, Subject
 
 TOOL = os.environ["TM_BUILD"] + "/tiermalloc"
 KEYS = {"state", "passes", "at_unix_ns", "read_bytes", "unread_bytes", "threads_stopped", "threads_missed", "stopped_us", "found_objs",
-        "found_bytes", "why"}
+        "found_bytes", "young_objs", "young_bytes", "why"}
 
 
 def leaks(target, *options):
@@ -44,11 +44,11 @@ once = look(s.path, "once", "undecided, it takes two passes: 1 pass, the last ")
 assert once["passes"] == 1 and once["why"], once
 s.scan(STOP)
 s.scan(STOP)
-nothing = look(s.path, "nothing", "nothing unreachable: ", " passes, the last ", " read, ", options=())
+nothing = look(s.path, "nothing", "nothing unreachable", " passes, the last ", " read, ", options=())
 assert nothing["passes"] >= 3 and nothing["found_objs"] == 0 and nothing["read_bytes"] > 300000, nothing
 s.p.kill()
 s.p.wait()
-assert look(s.path, "nothing", "nothing unreachable: ", "before the end")["why"] is None
+assert look(s.path, "nothing", "nothing unreachable", "before the end")["why"] is None
 
 s = Subject("idle")
 path = s.path
