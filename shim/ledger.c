@@ -238,6 +238,7 @@ static int begin_file(struct tm_heap *mine, int fd, struct tm_ledger_start *star
 		if (h == mine || alone)
 			move_rows(h);
 	tm_ledger_publish();
+	tm_samples_refused();
 	__atomic_store_n(&tm_account_store.site, tm_callsite_new, __ATOMIC_RELEASE);
 	__atomic_store_n(&tm_account_store.sample, pass, __ATOMIC_RELEASE);
 	return 0;

@@ -349,6 +349,15 @@ void tm_samples_now(void)
 	tm_lock_release(&lock);
 }
 
+void tm_samples_refused(void)
+{
+	struct tm_ledger_counters *c = tm_ledger_area(TM_LEDGER_COUNTERS_AT, sizeof(*c));
+
+	for (unsigned tier = 0; c != NULL && tier < TM_LEDGER_TIERS; tier++)
+		__atomic_store_n(&c->tier[tier][TM_LEDGER_TIER_refused],
+				 tm_tier_refused((enum tm_tier)tier), __ATOMIC_RELAXED);
+}
+
 void tm_samples_event(enum tm_ledger_event_kind kind, unsigned tier, uint64_t a, uint64_t b)
 {
 	static uint64_t last[16]; /* [atomic] by kind: number + 1 of its last event */
@@ -358,6 +367,8 @@ void tm_samples_event(enum tm_ledger_event_kind kind, unsigned tier, uint64_t a,
 
 	if (header == NULL)
 		return;
+	if (kind == TM_LEDGER_TIER_CEILING || kind == TM_LEDGER_OUT_OF_MEMORY)
+		tm_samples_refused();
 	n = __atomic_load_n(&last[kind % 16], __ATOMIC_RELAXED);
 	e = n == 0 ? NULL
 		   : tm_ledger_area(TM_LEDGER_EVENTS_AT + (n - 1) % TM_LEDGER_EVENTS * sizeof(*e),

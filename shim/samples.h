@@ -21,6 +21,9 @@ void tm_samples_tick(uint64_t now_ms);
 /* Counters and a sample now, due or not: at the end, or because the command asks. */
 void tm_samples_now(void);
 
+/* What tiers refused is in the ledger at once: a program may end by it. As below. */
+void tm_samples_refused(void);
+
 /* Something happened. Any thread, any lock; the same kind within a second is one event. */
 void tm_samples_event(enum tm_ledger_event_kind kind, unsigned tier, uint64_t a, uint64_t b);
 

@@ -431,10 +431,10 @@ static void add_tier(struct frag *f, uint8_t tier, bool apart)
 	row->cached = f->idle_bytes[tier];
 	row->sparse_pages = sparse_units(f, tier);
 	row->purity = purity(f, tier);
+	row->refused = words[TM_LEDGER_TIER_refused]; /* written at once, before any sample */
 	if (c->at_ms) {
 		row->cached += words[TM_LEDGER_TIER_cached_bytes];
 		row->peak_live = words[TM_LEDGER_TIER_peak_live_bytes];
-		row->refused = words[TM_LEDGER_TIER_refused];
 		if (words[TM_LEDGER_TIER_resident_bytes])
 			row->huge_cov = share(words[TM_LEDGER_TIER_huge_bytes],
 					      words[TM_LEDGER_TIER_resident_bytes]);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/heap/tier.h"
 
+#include "shim/os/msg.h"
+
 struct tm_tier_state tm_tiers[TM_TIER_COUNT] = {
 	[TM_TIER_ALL] = {.max_bytes = UINT64_MAX},
 	[TM_TIER_PERSISTENT] = {.max_bytes = UINT64_MAX},
@@ -39,7 +41,11 @@ bool tm_tier_admits(enum tm_tier tier, size_t bytes)
 {
 	if (TM_LIKELY(tm_tier_has_room(tier, bytes)))
 		return true;
-	atomic_fetch_add_explicit(&tm_tiers[tier].refused, 1, memory_order_relaxed);
+	if (atomic_fetch_add_explicit(&tm_tiers[tier].refused, 1, memory_order_relaxed) == 0)
+		tm_msg((enum tm_msg_level)(TM_MSG_INFO | TM_MSG_TIERS),
+		       "the %s tier is at its ceiling of %zu bytes: a request of %zu bytes is "
+		       "refused, and later ones are counted",
+		       tm_tunables_tier_name(tier), (size_t)tm_tiers[tier].max_bytes, bytes);
 	return false;
 }
 
