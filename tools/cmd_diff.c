@@ -102,6 +102,10 @@ int tm_cmd_diff(int argc, char **argv)
 	struct pair p;
 	int status = parse(&p, argc, argv);
 
+	if (status == 0 && p.html)
+		status = tm_export_check("diff", p.html, p.a);
+	if (status == 0 && p.html)
+		status = tm_export_check("diff", p.html, p.b);
 	if (status)
 		return status;
 	tm_document_init(&a);
@@ -173,6 +177,16 @@ int tm_cmd_merge(int argc, char **argv)
 	const char *to = NULL;
 	int status = 0;
 
+	for (int i = 1; i + 1 < argc; i++) {
+		if (strcmp(argv[i], "-o") == 0)
+			to = argv[i + 1];
+	}
+	for (int i = 1; to && i < argc && status == 0; i++) {
+		if (strcmp(argv[i], "-o") == 0)
+			i++;
+		else
+			status = tm_export_check("merge", to, argv[i]);
+	}
 	tm_document_init(&m.sum);
 	for (int i = 1; i < argc && status == 0; i++) {
 		if (strcmp(argv[i], "-o") == 0 && i + 1 < argc)

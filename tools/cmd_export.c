@@ -104,6 +104,9 @@ int tm_cmd_export(int argc, char **argv)
 			return status;
 		a.from = path;
 	}
+	status = tm_export_check("export", a.to, a.from);
+	if (status != TM_EXIT_CLEAN)
+		return status;
 	tm_document_init(&doc);
 	status = tm_document_load(&doc, a.from) == 0
 			 ? tm_export_to(&doc, a.format, &a.options, a.to)

@@ -130,6 +130,8 @@ static int run(enum tm_doc_kind kind, int argc, char **argv)
 
 	tm_select_init(&s, kind);
 	status = tm_select_parse(&s, argc, argv);
+	if (status == 0 && s.html)
+		status = tm_export_check(argv[0], s.html, s.from_json);
 	if (status)
 		return status;
 	tm_document_init(&doc);

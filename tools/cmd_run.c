@@ -12,6 +12,7 @@
 
 #include "shim/base/tunables.h"
 #include "tools/cmd.h"
+#include "tools/export_file.h"
 #include "tools/library.h"
 #include "tools/program.h"
 #include "tools/run_account.h"
@@ -231,6 +232,10 @@ int tm_cmd_run(int argc, char **argv)
 	bool warned;
 	int status = parse(&options, argc, argv);
 
+	if (status == 0 && options.account.json)
+		status = tm_export_check("run", options.account.json, NULL);
+	if (status == 0 && options.account.html)
+		status = tm_export_check("run", options.account.html, NULL);
 	if (status == 0)
 		status = find_library(library, sizeof(library));
 	if (status == 0)

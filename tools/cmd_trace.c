@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tools/cmd.h"
+#include "tools/export_file.h"
 #include "tools/library.h"
 #include "tools/run_child.h"
 #include "tools/trace_convert.h"
@@ -103,5 +104,6 @@ int tm_cmd_trace(int argc, char **argv)
 						  : tm_say_unknown("trace", argv[i]);
 	if (out == NULL || i >= argc)
 		return tm_say_needs("trace", "'-o TRACE' and a command");
-	return record(argv + i, out);
+	int status = tm_export_check("trace", out, NULL);
+	return status ? status : record(argv + i, out);
 }

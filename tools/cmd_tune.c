@@ -13,6 +13,7 @@
 #include "tools/cmd.h"
 #include "tools/decisions.h"
 #include "tools/document.h"
+#include "tools/export_file.h"
 
 /* Less evidence makes no rule. */
 #define OBJECTS_MIN 16u
@@ -258,6 +259,7 @@ int tm_cmd_tune(int argc, char **argv)
 	}
 	if (path == NULL || ledgers == 0)
 		return tm_say_needs("tune", "ledgers and '-o RULES'");
+	status = tm_export_check("tune", path, NULL);
 	for (int i = 1; i < argc && status == 0; i++) {
 		if (strcmp(argv[i], "-o") == 0)
 			i++;

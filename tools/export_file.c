@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shim/base/ledger_format.h"
 #include "tools/cmd.h"
 
 static int cannot_write(const char *path)
@@ -62,6 +63,61 @@ static int write_in_place(const struct tm_document *doc, const struct tm_exporte
 	if (file && (fclose(file) != 0 || !written))
 		written = false;
 	return written ? TM_EXIT_CLEAN : cannot_write(path);
+}
+
+static bool is_ledger(const char *path)
+{
+	uint64_t magic = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	bool is = fd >= 0 && read(fd, &magic, sizeof(magic)) == (ssize_t)sizeof(magic) &&
+		  magic == TM_LEDGER_MAGIC;
+
+	if (fd >= 0)
+		close(fd);
+	return is;
+}
+
+/* Of a file that is to be made. */
+static bool has_folder(const char *path)
+{
+	const char *end = strrchr(path, '/');
+	char *folder = end == path ? strdup("/")
+		       : end       ? strndup(path, (size_t)(end - path))
+				   : strdup(".");
+	bool has = folder && access(folder, W_OK | X_OK) == 0;
+	int error = errno;
+
+	free(folder);
+	errno = error;
+	return has;
+}
+
+int tm_export_check(const char *verb, const char *path, const char *input)
+{
+	struct stat st, in;
+
+	if (strcmp(path, "-") == 0)
+		return TM_EXIT_CLEAN;
+	if (path[0] == '-')
+		return tm_say_usage("%s: '%s' is taken for a file to write, if it is one: './%s'",
+				    verb, path, path);
+	errno = 0;
+	if (stat(path, &st) != 0)
+		return errno == ENOENT && has_folder(path) ? TM_EXIT_CLEAN : cannot_write(path);
+	if (S_ISDIR(st.st_mode)) {
+		errno = EISDIR;
+		return cannot_write(path);
+	}
+	if (S_ISREG(st.st_mode) && is_ledger(path))
+		return tm_say_usage(
+			"%s: '%s' is a ledger, it would be overwritten: choose another file", verb,
+			path);
+	if (S_ISREG(st.st_mode) && input && stat(input, &in) == 0 && in.st_dev == st.st_dev &&
+	    in.st_ino == st.st_ino)
+		return tm_say_usage(
+			"%s: '%s' is what is read, it would be overwritten: choose another file",
+			verb, path);
+	return access(path, W_OK) == 0 ? TM_EXIT_CLEAN : cannot_write(path);
 }
 
 int tm_export_to(const struct tm_document *doc, const char *format,

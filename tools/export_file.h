@@ -12,4 +12,10 @@
 int tm_export_to(const struct tm_document *doc, const char *format,
 		 const struct tm_export_options *options, const char *path);
 
+/*
+ * To be asked before anything is done for it. 0; or a status after one line where "path" is a ledger or
+ * the file "input" (NULL: none), which it would replace, looks like an option, or cannot be written.
+ */
+int tm_export_check(const char *verb, const char *path, const char *input);
+
 #endif
