@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "shim/alloc.h"
+#include "shim/base/version.h"
 #include "shim/cxx.h"
 #include "shim/dl.h"
 #include "shim/early.h"
@@ -13,6 +14,7 @@
 #include "shim/foreign.h"
 #include "shim/heap/emergency.h"
 #include "shim/heap/heap.h"
+#include "shim/ledger.h"
 #include "shim/module.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
@@ -382,6 +384,22 @@ static struct tm_mem_release_ops find_release(void)
 	return ops;
 }
 
+static TM_COLD void tell_who_serves(void)
+{
+	const char *ledger = tm_ledger_path();
+	bool serves = tm_root.server == TM_SERVER_ENGINE;
+	tm_msg(TM_MSG_INFO, "version %s %s process %d (%s)%s%s%s", tm_version_string(),
+	       serves ? "serves" : "leaves to the next allocator", (int)tm_root.pid,
+	       tm_root.program,
+	       !serves          ? ": "
+	       : ledger != NULL ? ", ledger '"
+				: ", no ledger: ",
+	       !serves          ? tm_passive_reason()
+	       : ledger != NULL ? ledger
+				: tm_ledger_why_none(),
+	       serves && ledger != NULL ? "'" : "");
+}
+
 static void boot(void)
 {
 	struct tm_mem_release_ops release;
@@ -407,6 +425,8 @@ static void boot(void)
 	tm_mem_use_libc(release);
 	/* Where this fails (an exotic page size, a filter) the root merely stays writable. */
 	tm_mem_protect(&tm_root_pages, sizeof(tm_root_pages), PROT_READ);
+	if (tm_msg_wants(TM_MSG_INFO))
+		tell_who_serves();
 }
 
 /* --- the state machine ------------------------------------------------------------------------ */

@@ -277,6 +277,9 @@ static void begin(struct tm_heap *mine)
 		tm_msg(start.level, "no ledger '%s' (error %d): the account is kept in memory only",
 		       ledger.file.path, -rc);
 		__atomic_store_n(&tm_account_store.sample, NULL, __ATOMIC_RELEASE);
+	} else if (mine != NULL) {
+		tm_msg(TM_MSG_INFO, "process %d now has the ledger '%s'", (int)ledger.file.pid,
+		       ledger.file.path);
 	}
 	__atomic_store_n(&ledger.state, rc < 0 ? STATE_NONE : STATE_ON, __ATOMIC_RELEASE);
 }
@@ -346,6 +349,18 @@ bool tm_ledger_is_asked_for(void)
 const char *tm_ledger_path(void)
 {
 	return tm_ledger_is_on() ? ledger.file.path : NULL;
+}
+
+const char *tm_ledger_why_none(void)
+{
+	if (tm_root.options.ledger == TM_LEDGER_OFF)
+		return "TIERMALLOC_LEDGER=off";
+	if (tm_root.secure)
+		return "the program has raised rights";
+	if (!is_target())
+		return "TIERMALLOC_TARGET names another program";
+	return ledger.state == STATE_WATCHING ? "until it holds more than 4 MiB"
+					      : "none could be made";
 }
 
 /* --- fork and end ----------------------------------------------------------------------------- */

@@ -63,5 +63,7 @@ bool tm_ledger_is_asked_for(void);
 
 /* The file's name, NULL: there is none. */
 const char *tm_ledger_path(void);
+/* Of a process without one: why, in words. */
+const char *tm_ledger_why_none(void);
 
 #endif

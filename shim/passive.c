@@ -136,6 +136,14 @@ TM_AT_START_CODE void tm_passive_behind(struct tm_ops *ops)
 	tm_msg(TM_MSG_INFO, "another malloc is called first: only what it passes on is served");
 }
 
+const char *tm_passive_reason(void)
+{
+	static const char *const why[] = {"", "TIERMALLOC=off", "the program has a sanitizer",
+					  "the C library is not glibc", "no memory at start"};
+
+	return why[tm_root.passive_reason];
+}
+
 void tm_passive_begin(enum tm_passive_reason reason)
 {
 	struct tm_next *n = &tm_root.next;

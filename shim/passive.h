@@ -14,6 +14,9 @@
  */
 void tm_passive_begin(enum tm_passive_reason reason);
 
+/* Why, in words; "" where the engine serves. */
+const char *tm_passive_reason(void);
+
 /*
  * Where somebody in front of us defines malloc, take from ops what would give blocks that the other's
  * free does not know; else nothing.

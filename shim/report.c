@@ -20,6 +20,7 @@
 #include "shim/os/msg.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
+#include "shim/passive.h"
 #include "shim/pooling.h"
 #include "shim/report_command.h"
 
@@ -162,8 +163,6 @@ static void add_counts(struct tm_fmt_out *out)
 
 static void add_report(struct tm_fmt_out *out)
 {
-	static const char *const why[] = {"", "TIERMALLOC=off", "the program has a sanitizer",
-					  "the C library is not glibc", "no memory at start"};
 	struct tm_snapshot s = {0};
 	int pid = tm_sys_getpid();
 	tm_fmt_add(out, "tiermalloc %s report of process %d (%s)", tm_version_string(), pid,
@@ -171,7 +170,7 @@ static void add_report(struct tm_fmt_out *out)
 	tm_pooling_verdict(out);
 	tm_fmt_add_char(out, '\n');
 	if (tm_root.server != TM_SERVER_ENGINE) {
-		tm_fmt_add(out, "  passive: %s\n", why[tm_root.passive_reason]);
+		tm_fmt_add(out, "  passive: %s\n", tm_passive_reason());
 		return;
 	}
 	if (tm_report_snapshot(&s) != 0) {
