@@ -49,7 +49,7 @@ static bool in_ranges(const struct tm_rules_ranges *ranges, uintptr_t address, u
 	return false;
 }
 
-static bool same_hex(struct tm_str part, struct tm_str whole)
+bool tm_rules_is_build_id(struct tm_str part, struct tm_str whole)
 {
 	if (part.len < 8 || part.len > whole.len)
 		return false;
@@ -67,7 +67,8 @@ static bool same_hex(struct tm_str part, struct tm_str whole)
 static bool is_site(const struct tm_rule *rule, const struct tm_rules_place *place)
 {
 	return rule->site_offset == place->offset &&
-	       (same_hex(rule->site, place->build_id) || tm_str_equal(rule->site, place->module));
+	       (tm_rules_is_build_id(rule->site, place->build_id) ||
+		tm_str_equal(rule->site, place->module));
 }
 
 void tm_rules_match_place(const struct tm_rules *rules, const struct tm_rules_ranges *ranges,

@@ -43,6 +43,9 @@ struct tm_rules_request {
 	enum tm_phase_kind phase;
 };
 
+/* Whether `part` are the first digits, 8 or more, of a build id; both hexadecimal. */
+bool tm_rules_is_build_id(struct tm_str part, struct tm_str whole);
+
 /* `ranges` may be NULL: then no symbol rule matches. */
 void tm_rules_match_place(const struct tm_rules *rules, const struct tm_rules_ranges *ranges,
 			  const struct tm_rules_place *place, struct tm_rules_set *ret_set);

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "policies/rules_match.h"
+
 #include "tools/cmd.h"
 #include "tools/replay.h"
 #include "tools/rules_file.h"
@@ -120,6 +122,35 @@ static void print(const struct tm_replay *replay, const struct tm_trace *trace, 
 	print_sites(replay, top);
 }
 
+static bool looks_like_build_id(struct tm_str s)
+{
+	for (size_t i = 0; i < s.len; i++) {
+		if (strchr("0123456789abcdefABCDEF", s.at[i]) == NULL)
+			return false;
+	}
+	return s.len >= 8;
+}
+
+static const char *obstacle(const void *context, const struct tm_rule *rule)
+{
+	const struct tm_trace *trace = context;
+
+	if (rule->symbol.len)
+		return "symbols are unknown in a trace";
+	if (rule->site.len == 0)
+		return NULL;
+	for (uint32_t i = 0; i < trace->frame_count; i++) {
+		if (tm_rules_is_build_id(rule->site, trace->frames[i].build_id) ||
+		    tm_str_equal(rule->site, trace->frames[i].module))
+			return NULL;
+	}
+	if (!looks_like_build_id(rule->site))
+		return "no request of this trace comes from that file";
+	return trace->has_build_ids
+		       ? "no request of this trace comes from a file with that build-id"
+		       : "this trace has no build-ids, record it again";
+}
+
 static int replay_file(const char *file, const char *rules_path, uint32_t top, bool steps)
 {
 	struct tm_replay_options options = {.steps = steps};
@@ -139,7 +170,7 @@ static int replay_file(const char *file, const char *rules_path, uint32_t top, b
 	if (tm_replay_run(&replay, &trace, &options) == 0) {
 		print(&replay, &trace, file, top);
 		if (rules_path)
-			tm_rules_file_print_unused(&rules.rules, rules_path);
+			tm_rules_file_print_unused(&rules, obstacle, &trace);
 		tm_replay_free(&replay);
 	} else {
 		status = TM_EXIT_TROUBLE;

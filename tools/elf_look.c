@@ -209,3 +209,43 @@ bool tm_elf_look_section(const struct tm_elf *elf, const char *name)
 	}
 	return false;
 }
+
+/* Notes, of which each part is filled up to four bytes. */
+static size_t build_id_in(const uint8_t *notes, size_t bytes, uint8_t *id, size_t size)
+{
+	Elf64_Nhdr n;
+
+	while (bytes >= sizeof(n)) {
+		memcpy(&n, notes, sizeof(n));
+		uint64_t name = ((uint64_t)n.n_namesz + 3) & ~UINT64_C(3);
+		uint64_t value = ((uint64_t)n.n_descsz + 3) & ~UINT64_C(3);
+
+		if (sizeof(n) + name + n.n_descsz > bytes)
+			return 0;
+		if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 &&
+		    memcmp(notes + sizeof(n), "GNU", 4) == 0) {
+			size_t len = n.n_descsz < size ? n.n_descsz : size;
+
+			memcpy(id, notes + sizeof(n) + name, len);
+			return len;
+		}
+		if (sizeof(n) + name + value > bytes)
+			return 0;
+		notes += sizeof(n) + name + value;
+		bytes -= sizeof(n) + name + value;
+	}
+	return 0;
+}
+
+size_t tm_elf_look_build_id(const struct tm_elf *elf, uint8_t *id, size_t size)
+{
+	size_t count = 0, len = 0;
+	const Elf64_Phdr *part = elf->kind == TM_ELF_64 ? segments(elf, &count) : NULL;
+
+	for (size_t i = 0; part && i < count && len == 0; i++) {
+		if (part[i].p_type == PT_NOTE && part[i].p_offset <= elf->bytes &&
+		    part[i].p_filesz <= elf->bytes - part[i].p_offset)
+			len = build_id_in(elf->data + part[i].p_offset, part[i].p_filesz, id, size);
+	}
+	return len;
+}

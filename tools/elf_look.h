@@ -49,6 +49,9 @@ bool tm_elf_look_contains(const struct tm_elf *elf, const char *name);
 /* Whether a library whose file name begins with "prefix" is needed. */
 const char *tm_elf_look_needs(const struct tm_elf *elf, const char *prefix);
 
+/* The build id, at most `size` bytes; its length, 0: it has none. */
+size_t tm_elf_look_build_id(const struct tm_elf *elf, uint8_t *id, size_t size);
+
 /* Whether a section of that name exists, e.g. ".note.go.buildid". */
 bool tm_elf_look_section(const struct tm_elf *elf, const char *name);
 

@@ -152,6 +152,7 @@ static void where(void *context, uintptr_t return_address, struct tm_rules_place
 	if (frame == 0)
 		return;
 	place->module = r->trace->frames[frame - 1].module;
+	place->build_id = r->trace->frames[frame - 1].build_id;
 	place->offset = r->trace->frames[frame - 1].offset;
 }
 

@@ -55,20 +55,26 @@ static void report(void *context, const struct tm_rules_problem *problem)
 	tm_say("%s", line);
 }
 
-int tm_rules_file_open(struct tm_rules_file *file, const char *path)
+int tm_rules_file_open(struct tm_rules_file *file, const char *value)
 {
-	struct tm_rules_text text = {.file = path, .separator = '\n'};
+	bool is_inline = tm_rules_is_inline(tm_str_of(value));
+	struct tm_rules_text text = {.file = is_inline ? "--rules" : value,
+				     .separator = is_inline ? TM_RULES_INLINE : '\n'};
 	uint32_t lines;
 
-	*file = (struct tm_rules_file){0};
-	file->text = read_text(path, &text.text.len);
-	if (file->text == NULL)
-		return -1;
-	text.text.at = file->text;
+	*file = (struct tm_rules_file){.name = text.file};
+	if (is_inline) {
+		text.text = tm_str_of(value);
+	} else {
+		file->text = read_text(value, &text.text.len);
+		if (file->text == NULL)
+			return -1;
+		text.text.at = file->text;
+	}
 	lines = tm_rules_count_lines(text.text, text.separator);
 	file->memory = calloc(lines, sizeof(*file->memory));
 	if (file->memory == NULL) {
-		tm_say("there is not enough memory for '%s'", path);
+		tm_say("there is not enough memory for '%s'", value);
 		free(file->text);
 		return -1;
 	}
@@ -84,18 +90,21 @@ void tm_rules_file_close(struct tm_rules_file *file)
 	*file = (struct tm_rules_file){0};
 }
 
-unsigned tm_rules_file_print_unused(const struct tm_rules *rules, const char *path)
+unsigned tm_rules_file_print_unused(const struct tm_rules_file *file,
+				    tm_rules_file_obstacle *obstacle, const void *context)
 {
 	unsigned unused = 0;
 
-	for (uint32_t i = 0; i < atomic_load(&rules->count); i++) {
-		const struct tm_rule *rule = &rules->rule[i];
+	for (uint32_t i = 0; i < atomic_load(&file->rules.count); i++) {
+		const struct tm_rule *rule = &file->rules.rule[i];
+		const char *why = obstacle ? obstacle(context, rule) : NULL;
 
 		if (atomic_load(&rule->used))
 			continue;
 		if (unused++ == 0)
 			printf("\nrules that decided nothing:\n");
-		printf("  %s:%u: %.*s\n", path, rule->line, (int)rule->text.len, rule->text.at);
+		printf("  %s:%u: %.*s", file->name, rule->line, (int)rule->text.len, rule->text.at);
+		printf(why ? " (%s)\n" : "\n", why);
 	}
 	return unused;
 }

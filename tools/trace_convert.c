@@ -10,6 +10,7 @@
 #include "shim/base/hash.h"
 #include "shim/base/trace_format.h"
 #include "tools/cmd.h"
+#include "tools/elf_look.h"
 
 /* Open addressing, key to value; key 0 is none. Value 0 of a key that is there: it was taken away. */
 struct map {
@@ -62,9 +63,12 @@ static uint32_t *map_at(struct map *m, uint64_t key)
 	return &m->values[at];
 }
 
+#define BUILD_ID_MAX 32u
+
 struct mapping {
 	uint64_t begin, end, base;
 	char name[128];
+	char build_id[2 * BUILD_ID_MAX + 1]; /* hexadecimal; empty: not known */
 };
 
 struct conversion {
@@ -89,6 +93,21 @@ static int by_time(const void *a, const void *b)
 
 /* --- memory map ------------------------------------------------------------------------------- */
 
+/* A file that was replaced meanwhile has " (deleted)" behind its name: there is none of that name. */
+static void look_up_build_id(struct mapping *m, const char *path)
+{
+	uint8_t id[BUILD_ID_MAX];
+	struct tm_elf elf;
+	size_t len;
+
+	if (tm_elf_look_open(&elf, path) != 0)
+		return;
+	len = tm_elf_look_build_id(&elf, id, sizeof(id));
+	for (size_t i = 0; i < len; i++)
+		snprintf(m->build_id + 2 * i, 3, "%02x", id[i]);
+	tm_elf_look_close(&elf);
+}
+
 static void parse_mapping(struct conversion *c, const char *line)
 {
 	unsigned long long begin, end, offset;
@@ -111,9 +130,11 @@ static void parse_mapping(struct conversion *c, const char *line)
 	for (size_t i = 0; i + 1 < c->mapping_count; i++) {
 		if (strcmp(more[i].name, m->name) == 0) {
 			m->base = more[i].base;
-			break;
+			memcpy(m->build_id, more[i].build_id, sizeof(m->build_id));
+			return;
 		}
 	}
+	look_up_build_id(m, line + used);
 }
 
 static int read_text(struct conversion *c, uint64_t bytes)
@@ -286,8 +307,11 @@ static const struct mapping *mapping_of(const struct conversion *c, uint64_t add
 /* Each stack is one frame of the same number; each mapping a module. */
 static void write_text(const struct conversion *c, FILE *out)
 {
-	for (size_t i = 0; i < c->mapping_count; i++)
+	for (size_t i = 0; i < c->mapping_count; i++) {
 		fprintf(out, "module %zu %s\n", i, c->mappings[i].name);
+		if (c->mappings[i].build_id[0])
+			fprintf(out, "build-id %zu %s\n", i, c->mappings[i].build_id);
+	}
 	for (uint32_t i = 1; i <= c->stack_count; i++) {
 		const struct mapping *m = mapping_of(c, c->sites[i]);
 

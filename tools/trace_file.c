@@ -113,7 +113,9 @@ static uint64_t word(const unsigned char *at)
 
 struct tables {
 	struct tm_trace *trace;
-	struct tm_str *modules; /* owned */
+	struct module {
+		struct tm_str name, build_id;
+	} * modules; /* owned */
 	uint32_t module_count;
 };
 
@@ -151,12 +153,17 @@ static int parse_text_line(struct tables *t, struct tm_str line)
 
 	if (!next_word(&line, &kind) || !next_word(&line, &first) || tm_parse_u64(first, &id) != 0)
 		return -1;
-	if (tm_str_is(kind, "module")) {
+	if (tm_str_is(kind, "module") || tm_str_is(kind, "build-id")) {
 		more = grow(t->modules, &t->module_count, id, sizeof(*t->modules));
 		if (more == NULL)
 			return -1;
 		t->modules = more;
-		t->modules[id] = line;
+		if (tm_str_is(kind, "module")) {
+			t->modules[id].name = line;
+		} else {
+			t->modules[id].build_id = line;
+			trace->has_build_ids = true;
+		}
 		return 0;
 	}
 	if (!next_word(&line, &second))
@@ -171,8 +178,10 @@ static int parse_text_line(struct tables *t, struct tm_str line)
 			return -1;
 		trace->frames = more;
 		trace->frames[id].offset = offset;
-		if (tm_parse_u64(second, &value) == 0 && value < t->module_count)
-			trace->frames[id].module = t->modules[value];
+		if (tm_parse_u64(second, &value) == 0 && value < t->module_count) {
+			trace->frames[id].module = t->modules[value].name;
+			trace->frames[id].build_id = t->modules[value].build_id;
+		}
 		return 0;
 	}
 	if (!tm_str_is(kind, "stack") || tm_parse_u64(second, &value) != 0 || value >= STACKS_MAX)

@@ -36,7 +36,8 @@ struct tm_trace_event {
 };
 
 struct tm_trace_frame {
-	struct tm_str module; /* file name; empty: unknown */
+	struct tm_str module;   /* file name; empty: unknown */
+	struct tm_str build_id; /* hexadecimal; empty: unknown */
 	uint64_t offset;
 };
 
@@ -49,6 +50,7 @@ struct tm_trace {
 	uint32_t stack_count;
 	struct tm_trace_frame *frames; /* owned */
 	uint32_t frame_count;
+	bool has_build_ids; /* traces made before 'tiermalloc trace' wrote them have none */
 };
 
 /* 0; or -1 after one line on standard error. */

@@ -39,6 +39,11 @@ run learned.rules 2>err
 "$tool" explain "$dir" >out2
 grep -q '^temporary  *rule [0-9]* ' out2 || { cat learned.rules out2; no "tuned rules decide nothing"; }
 
+# They are about the same sites in a trace.
+"$tool" trace -o work.tmt -- python3 work.py 2>err
+"$tool" replay --rules learned.rules work.tmt >out3
+grep -q '^decided by .*rule [1-9]' out3 || { cat err learned.rules out3; no "tuned rules decide nothing in a trace"; }
+
 # The same as a profile: it decides where no rule does.
 rm -f "$dir"/*
 TIERMALLOC_PROFILE=learned.rules run 'size=8M..9M -> tier=session; size=200K..250K -> tier=session' 2>err

@@ -27,6 +27,24 @@ grep -q '^steps  *20,' out || no "steps are lost"
 awk '/^persistent/ { ok = $3 >= 24 } END { exit !ok }' out || no "the weights are not persistent"
 awk '/^temporary/ { ok = $2 >= 1900 } END { exit !ok }' out || no "the scratch is not temporary"
 grep -q 'python.*+0x' out || no "sites have no names"
+
+# Rules by build-id, as tune writes them, and rules without a file.
+site=$(awk '$NF ~ /^[^ ]*python[^ ]*[+]0x/ { print $NF; exit }' out)
+name=${site%+*} offset=${site##*+}
+[ "$site" ] || no "no site is Python's"
+file=$(python3 -c 'import sys
+print(next(l.split(None, 5)[5].strip() for l in open("/proc/self/maps") if l.strip().endswith("/" + sys.argv[1])))' "$name")
+id=$(readelf -n "$file" 2>/dev/null | sed -n 's/.*Build ID: //p')
+if [ "$id" ]; then
+	"$tool" replay --rules "site=$id+$offset size>=64K -> tier=session; size=3..4 symbol=x -> tier=session
+		site=0123456789abcdef+$offset -> tier=session; site=none.so+1 -> tier=session" work.tmt >out2
+	grep -q '^decided by .*rule [1-9]' out2 || { cat out2; no "a rule by build-id decides nothing"; }
+	grep -q -- '^  --rules:1:' out2 && { cat out2; no "a rule that decided is listed"; }
+	grep -q -- '^  --rules:2: .* (symbols are unknown in a trace)$' out2 || { cat out2; no "symbol: why"; }
+	grep -q -- '^  --rules:3: .* (no request of this trace comes from a file with that build-id)$' out2 ||
+		{ cat out2; no "build-id: why"; }
+	grep -q -- '^  --rules:4: .* (no request of this trace comes from that file)$' out2 || { cat out2; no "file: why"; }
+fi
 "$tool" trace -- true 2>/dev/null
 [ $? = 2 ] || no "trace without -o: status"
 "$tool" trace -o /no/such/dir/x -- true 2>/dev/null
