@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "policies/rules.h"
 #include "shim/base/tunables.h"
 #include "tools/cmd.h"
 #include "tools/export_file.h"
@@ -17,6 +18,7 @@
 #include "tools/program.h"
 #include "tools/run_account.h"
 #include "tools/run_child.h"
+#include "tools/run_paths.h"
 
 struct options {
 	bool python;
@@ -76,7 +78,9 @@ static int take_value(struct options *options, const char *option, const char *v
 	if (strcmp(option, "--rules") == 0) {
 		options->rules = value;
 		status = check_built(option, TM_TUNABLE_TIERMALLOC_RULES);
-		return status ? status : check_readable(option, value);
+		if (status || tm_rules_is_inline(tm_str_of(value)))
+			return status;
+		return check_readable(option, value);
 	}
 	if (strcmp(option, "--profile") == 0) {
 		options->profile = value;
@@ -187,6 +191,8 @@ static int prepare_environment(const struct options *options, const char *librar
 		status |= set("TIERMALLOC_RULES", options->rules);
 	if (options->profile)
 		status |= set("TIERMALLOC_PROFILE", options->profile);
+	if (status == 0)
+		status = tm_run_paths_from_here();
 	return status ? TM_EXIT_TROUBLE : 0;
 }
 
@@ -241,7 +247,7 @@ int tm_cmd_run(int argc, char **argv)
 	if (status == 0)
 		status = prepare_environment(&options, library);
 	if (status == 0 && options.wants_account)
-		status = tm_run_account_open(&options.account, options.dir);
+		status = tm_run_account_open(&options.account, NULL);
 	if (status)
 		return status;
 	warned = warn_before(&options);

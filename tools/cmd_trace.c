@@ -12,6 +12,7 @@
 #include "tools/export_file.h"
 #include "tools/library.h"
 #include "tools/run_child.h"
+#include "tools/run_paths.h"
 #include "tools/trace_convert.h"
 
 /* The command's own recording becomes the trace; those of programs that it started are dropped. */
@@ -61,7 +62,7 @@ static int prepare(const char *library, const char *folder)
 	if (preload)
 		err = setenv("LD_PRELOAD", preload, 1) | setenv("TIERMALLOC_TRACE", pattern, 1);
 	free(preload);
-	return err;
+	return err ? err : tm_run_paths_from_here();
 }
 
 static int record(char **command, const char *out)

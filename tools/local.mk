@@ -66,6 +66,8 @@ tiermalloc_SOURCES = \
 	%reldir%/run_account.h \
 	%reldir%/run_child.c \
 	%reldir%/run_child.h \
+	%reldir%/run_paths.c \
+	%reldir%/run_paths.h \
 	%reldir%/sha256.c \
 	%reldir%/sha256.h \
 	%reldir%/utf8.c \

@@ -39,6 +39,26 @@ check "python" "malloc" "$("$tool" run --python -- sh -c 'echo "$PYTHONMALLOC"')
 check "observe" "observe" "$("$tool" run --observe -- sh -c 'echo "$TIERMALLOC"')"
 check "report" "none" "$("$tool" run -- sh -c 'echo "${TIERMALLOC_REPORT-none}"')"
 
+# Relative paths mean the folder that "run" was started in, also in processes that are elsewhere.
+here=$(pwd -P)
+mkdir -p "50%full"
+echo 'size>=1M -> tier=temporary' >some.rules
+check "rules" "$here/some.rules" "$("$tool" run --rules some.rules -- sh -c 'echo "$TIERMALLOC_RULES"')"
+check "rules in the environment" "$here/some.rules" \
+	"$(TIERMALLOC_RULES=some.rules "$tool" run -- sh -c 'echo "$TIERMALLOC_RULES"')"
+check "rules of TIERMALLOC_CONF" "$here/some.rules" \
+	"$(TIERMALLOC_CONF=rules=some.rules "$tool" run -- sh -c 'echo "$TIERMALLOC_RULES"')"
+check "profile" "$here/some.rules" "$("$tool" run --profile some.rules -- sh -c 'echo "$TIERMALLOC_PROFILE"')"
+check "read elsewhere" "" "$("$tool" run --rules some.rules -- sh -c 'cd /; true; sh -c :' 2>&1)"
+check "inline rules" "size>=1M -> tier=temporary" \
+	"$("$tool" run --rules 'size>=1M -> tier=temporary' -- sh -c 'echo "$TIERMALLOC_RULES"')"
+check "dir" "$here/ledgers" "$("$tool" run --dir ledgers -- sh -c 'echo "$TIERMALLOC_DIR"')"
+check "dir that is absolute" "$here" "$("$tool" run --dir "$here" -- sh -c 'echo "$TIERMALLOC_DIR"' 2>/dev/null)"
+check "report" "$here/50%%full/%p" \
+	"$(cd "50%full" && TIERMALLOC_REPORT_FILE=%p "$tool" run -- sh -c 'echo "$TIERMALLOC_REPORT_FILE"')"
+check "no rules" "none" "$("$tool" run -- sh -c 'echo "${TIERMALLOC_RULES-none}"')"
+check "missing rules" 2 "$("$tool" run --rules none.rules -- true 2>/dev/null; echo $?)"
+
 # Troubles.
 check "not found" 1 "$("$tool" run -- ./nothing 2>/dev/null; echo $?)"
 check "not found, line" "tiermalloc: run: './nothing' cannot be started: No such file or directory" \
