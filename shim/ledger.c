@@ -274,8 +274,10 @@ static void begin(struct tm_heap *mine)
 	}
 	tm_sys_sigprocmask(2 /* SIG_SETMASK */, &old, NULL);
 	if (rc < 0) {
-		tm_msg(start.level, "no ledger '%s' (error %d): the account is kept in memory only",
-		       ledger.file.path, -rc);
+		tm_msg(start.level,
+		       "no ledger '%s' (%s, error %d): the account is kept in memory only",
+		       ledger.file.path,
+		       ledger.file.why != NULL ? ledger.file.why : tm_msg_reason(-rc), -rc);
 		__atomic_store_n(&tm_account_store.sample, NULL, __ATOMIC_RELEASE);
 	} else if (mine != NULL) {
 		tm_msg(TM_MSG_INFO, "process %d now has the ledger '%s'", (int)ledger.file.pid,

@@ -32,20 +32,27 @@ void tm_ledger_file_default(char *directory, size_t size)
 }
 
 /* Ours, 0700, and a directory; made if it is not there. The descriptor, or -errno. */
-static int open_directory(const char *path)
+static int open_directory(const char *path, const char **ret_why)
 {
 	struct stat st;
 	int rc = tm_sys_mkdirat(AT_FDCWD, path, 0700);
 	int fd;
 
-	if (rc != 0 && rc != -EEXIST)
+	if (rc != 0 && rc != -EEXIST) {
+		if (rc == -ENOENT)
+			*ret_why = "no such folder, nor the one above it";
 		return rc;
+	}
 	fd = tm_sys_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (fd < 0)
 		return fd;
 	rc = tm_sys_fstat(fd, &st);
-	if (rc == 0 && (st.st_uid != (uid_t)tm_sys_geteuid() || (st.st_mode & 077) != 0))
+	if (rc == 0 && (st.st_uid != (uid_t)tm_sys_geteuid() || (st.st_mode & 077) != 0)) {
+		*ret_why = st.st_uid != (uid_t)tm_sys_geteuid()
+				   ? "the folder is another user's"
+				   : "others may enter the folder: mode 700 is asked for";
 		rc = -EPERM;
+	}
 	if (rc == 0)
 		return fd;
 	tm_sys_close(fd);
@@ -220,14 +227,21 @@ int tm_ledger_file_create(struct tm_ledger_file *f, const char *directory, enum 
 	f->start_time = tm_proc_start_time();
 	tm_fmt(name, sizeof(name), "%u-%llu.tm", f->pid, (unsigned long long)f->start_time);
 	set_path(f, directory, name);
-	if (!may_be_long())
+	f->why = NULL;
+	if (!may_be_long()) {
+		f->why = "the limit of the length of files is too low: ulimit -f";
 		return -EFBIG;
-	dir = open_directory(directory);
+	}
+	dir = open_directory(directory, &f->why);
 	if (dir < 0)
 		return dir;
 	f->limit_bytes = make_room(dir, room);
-	fd = f->limit_bytes < OWN_BYTES_MIN && room == TM_LEDGER_ROOM_SHARED ? -ENOSPC
-									     : create_in(dir, name);
+	if (f->limit_bytes < OWN_BYTES_MIN && room == TM_LEDGER_ROOM_SHARED) {
+		f->why = "other ledgers take the room there";
+		fd = -ENOSPC;
+	} else {
+		fd = create_in(dir, name);
+	}
 	if (fd == -EEXIST) {
 		/* Containers that share the directory may have started alike: the same numbers. */
 		tm_fmt(name, sizeof(name), "%u-%llu%010llu.tm", f->pid,

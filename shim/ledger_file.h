@@ -13,6 +13,7 @@ struct tm_ledger_file {
 	uint32_t pid;
 	uint64_t start_time;
 	uint64_t limit_bytes; /* what it may occupy */
+	const char *why;      /* there is none, where an errno says too little; else NULL */
 };
 
 /* The user's directory, where none was named. */

@@ -272,7 +272,8 @@ static void write_to_file(const char *pattern)
 	}
 	fd = tm_proc_may_open() ? open_report(path) : -EPERM;
 	if (fd < 0) {
-		tm_msg(TM_MSG_WARN, "cannot write the report '%s' (error %d)", path, -fd);
+		tm_msg(TM_MSG_WARN, "cannot write the report '%s' (%s, error %d)", path,
+		       tm_msg_reason(-fd), -fd);
 		return;
 	}
 	write_all(fd);

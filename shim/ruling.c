@@ -64,11 +64,7 @@ static struct tm_str read_file(const char *variable, const char *path)
 
 	if (n < 0) {
 		tm_msg(TM_MSG_WARN, "%s: cannot read '%s' (%s, error %d)", variable, path,
-		       n == -ENOENT   ? "no such file"
-		       : n == -EACCES ? "not permitted"
-		       : n == -ENOMEM ? "no memory"
-				      : "no file of text",
-		       (int)-n);
+		       tm_msg_reason((int)-n), (int)-n);
 		return (struct tm_str){NULL, 0};
 	}
 	if (n == RULES_FILE_MAX - 1) {

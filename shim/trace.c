@@ -310,19 +310,20 @@ static void *trace_new_aligned_nothrow(size_t size, size_t align)
 
 /* --- begin and end ---------------------------------------------------------------------------- */
 
-static bool make_file(const char *pattern)
+/* 0 or -errno. */
+static int make_file(const char *pattern)
 {
 	const uint64_t magic = TM_TRACE_RECORD_MAGIC;
 	int fd;
 
 	if (!tm_report_expand(pattern, trace.path, sizeof(trace.path)))
-		return false;
+		return -ENAMETOOLONG;
 	fd = tm_sys_open(trace.path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
 	if (fd < 0)
-		return false;
-	bool written = tm_msg_write(fd, (const char *)&magic, sizeof(magic)) == 0;
+		return fd;
+	int rc = tm_msg_write(fd, (const char *)&magic, sizeof(magic));
 	tm_sys_close(fd);
-	return written;
+	return rc;
 }
 
 static bool begin_trace(void)
@@ -332,9 +333,11 @@ static bool begin_trace(void)
 	if (pattern == NULL || pattern[0] == '\0')
 		return false;
 	trace.notes = tm_mem_map(NOTES * sizeof(*trace.notes));
-	if (trace.notes == NULL || !make_file(pattern)) {
-		tm_msg(TM_MSG_WARN, "TIERMALLOC_TRACE='%s' cannot be written, nothing is recorded",
-		       pattern);
+	int rc = trace.notes == NULL ? -ENOMEM : make_file(pattern);
+	if (rc != 0) {
+		tm_msg(TM_MSG_WARN,
+		       "TIERMALLOC_TRACE='%s' cannot be written (%s), nothing is recorded", pattern,
+		       tm_msg_reason(-rc));
 		return false;
 	}
 	atomic_store_explicit(&tracing, true, memory_order_relaxed);

@@ -155,6 +155,38 @@ void tm_msg(enum tm_msg_level level, const char *format, ...)
 	send(&out);
 }
 
+const char *tm_msg_reason(int error)
+{
+	switch (error) {
+	case EPERM:
+	case EACCES: return "not permitted";
+	case ENOENT: return "no such file or folder";
+	case EINTR: return "interrupted";
+	case EIO: return "the device failed";
+	case ENXIO: return "no such device, or no reader";
+	case EAGAIN: return "not now";
+	case ENOMEM: return "no memory";
+	case EBUSY: return "in use";
+	case EEXIST: return "it is there already";
+	case ENODEV:
+	case EOPNOTSUPP: return "not possible on this file system";
+	case ENOTDIR: return "a part of the path is no folder";
+	case EISDIR: return "it is a folder";
+	case EINVAL: return "it is not of the right kind";
+	case ENFILE:
+	case EMFILE: return "too many open files";
+	case ETXTBSY: return "it is being run";
+	case EFBIG: return "files may not become so large";
+	case ENOSPC: return "the disk is full";
+	case EROFS: return "a file system that is only read";
+	case ENAMETOOLONG: return "too long a name";
+	case ENOSYS: return "the kernel does not know the call";
+	case ELOOP: return "a symbolic link is not followed";
+	case EDQUOT: return "the user's quota is used up";
+	default: return "failed";
+	}
+}
+
 _Noreturn void tm_assert_failed(const char *expression, const char *file, int line)
 {
 	const uint64_t abort_only = (uint64_t)1 << (SIGABRT - 1);

@@ -38,6 +38,9 @@ bool tm_msg_wants(enum tm_msg_level level);
 /* Without "tiermalloc: " and newline; see fmt.h for what a format may hold. */
 void tm_msg(enum tm_msg_level level, const char *format, ...) TM_PRINTF(2, 3);
 
+/* An error of a call, as errno has it, in words. */
+const char *tm_msg_reason(int error);
+
 /* Whether descriptor 2 is still the one to speak on, as said above. */
 bool tm_msg_has_stderr(void);
 

@@ -56,7 +56,7 @@ TIERMALLOC_PROFILE=learned.rules run 'size=600000..800000 -> tier=session' 2>err
 "$tool" explain "$dir" >out3
 grep -q '^session  *rule 1 .*from 256 KiB on' out3 || { cat out3; no "a rule has no weight beside a profile"; }
 TIERMALLOC_PROFILE=/no/such/file run '' 2>err
-grep -q "^tiermalloc: TIERMALLOC_PROFILE: cannot read '/no/such/file' (no such file, error 2)$" err || { cat err; no "no line on a missing profile"; }
+grep -q "^tiermalloc: TIERMALLOC_PROFILE: cannot read '/no/such/file' (no such file or folder, error 2)$" err || { cat err; no "no line on a missing profile"; }
 
 "$tool" explain learned.rules 2>/dev/null
 [ $? = 2 ] || no "a file that is no ledger: status"

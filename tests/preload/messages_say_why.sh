@@ -1,0 +1,27 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# A folder or file that cannot be used is told in words, in one line, and the program runs on; no message of
+# the library's source has a bare error number.
+set -u
+fail=0
+says() { # WORDS VARIABLE
+	env LD_PRELOAD="$TM_LIB" "$2" sh -c 'echo ran' >out 2>err
+	if [ "$(cat out)" != ran ] || [ "$(wc -l <err)" != 1 ] || ! grep -qF "$1" err; then
+		echo "$2: not '$1' but:"
+		cat out err
+		fail=1
+	fi
+}
+
+[ -r "$TM_LIB" ] || { echo "no library"; exit 77; }
+mkdir -p open && chmod 755 open && : >file
+says "(others may enter the folder: mode 700 is asked for, error 1)" "TIERMALLOC_DIR=$PWD/open"
+says "(no such folder, nor the one above it, error 2)" "TIERMALLOC_DIR=$PWD/none/a/b"
+says "(a part of the path is no folder, error 20)" "TIERMALLOC_DIR=$PWD/file"
+says "cannot be written (no such file or folder), nothing is recorded" "TIERMALLOC_TRACE=$PWD/none/trace"
+says "(no such file or folder, error 2)" "TIERMALLOC_PROFILE=$PWD/none/profile"
+if grep -rnE '[^,] ?\(error %' "$TM_SRC/shim" "$TM_SRC/cuda_hooks"; then
+	echo "these have a number without words"
+	fail=1
+fi
+exit $fail
