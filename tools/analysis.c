@@ -377,8 +377,8 @@ static void pool_verdict(struct tm_analysis *a, struct tm_fmt_out *out)
 	if (exhausted)
 		tm_fmt_add(out, "; pools exhausted %llu times", (unsigned long long)exhausted);
 	if (refused)
-		tm_fmt_add(out, "; %llu requests refused at a tier's ceiling",
-			   (unsigned long long)refused);
+		tm_fmt_add(out, "; %llu request%s refused at a tier's ceiling",
+			   (unsigned long long)refused, refused == 1 ? "" : "s");
 }
 
 /* Of less, program and libraries are too much. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/fmt.h"
 #include "tools/acknowledged.h"
 #include "tools/analysis.h"
 #include "tools/suppressions.h"
@@ -358,6 +359,33 @@ static void add_exit(struct tm_analysis *a, size_t site)
 		    : "live after main and all exit handlers, from most of the run");
 }
 
+/* It rose until the program ended, which then freed it: nothing that stays, but nothing to hide. */
+static bool is_freed_at_end(const struct tm_analysis *a, size_t site)
+{
+	const struct tm_ledger_site *s = &a->ledger->sites[site];
+	struct series series;
+
+	return a->ledger->header.clean_exit && find_series(a->ledger, s, &series) &&
+	       series.windows && (double)s->live_objects <= series.old[series.windows - 1] / 20;
+}
+
+static void add_freed(struct tm_analysis *a, size_t site)
+{
+	const struct tm_ledger_site *s = &a->ledger->sites[site];
+	struct tm_doc_watch *w = tm_document_add(a->doc, TM_DOC_WATCH);
+	const struct tm_growth *g = a->growth[site];
+	struct series series;
+	char rate[24];
+	double per_h = 0;
+
+	if (find_series(a->ledger, s, &series))
+		per_h = g->trend.slope * g->bytes_per_object * MS_PER_H / series.window_ms;
+	tm_fmt_bytes(rate, sizeof(rate), per_h > 0 ? (uint64_t)fmin(per_h, 1e18) : 0);
+	w->site = a->doc->sites.at[site].id;
+	w->class = TM_DOC_GROWING;
+	w->note = tm_document_format(a->doc, "grew by %s/h while it ran, freed at the end", rate);
+}
+
 static void add_watch(struct tm_analysis *a, size_t site)
 {
 	const struct tm_ledger_site *s = &a->ledger->sites[site];
@@ -433,6 +461,11 @@ static void add_site(struct tm_analysis *a, struct lists *lists, size_t site, do
 	bool grows = g && g->stage == TM_GROWTH_LEAK && q <= TM_ANALYSIS_FALSE_DISCOVERIES;
 	bool lost = is_unreachable(s);
 	bool left = is_left_at_exit(a->ledger, s) && !is_runtime_only(a->doc, site);
+
+	if (grows && !lost && !left && is_freed_at_end(a, site)) {
+		add_freed(a, site);
+		return;
+	}
 
 	if (!grows && !lost && !left) {
 		if (is_watched(a, site))

@@ -164,8 +164,15 @@ static int merge(struct merging *m, const char *what)
 		return tm_say_usage("cannot read the folder '%s': %s", what, strerror(-status));
 	if (list.count == 0)
 		status = tm_say_usage("no ledger in '%s'", what);
-	for (size_t i = 0; i < list.count && status == 0; i++)
-		status = merge_one(m, list.at[i].path);
+	for (size_t i = 0; i < list.count && status == 0; i++) {
+		uint32_t version;
+
+		if (tm_ledger_is_readable(list.at[i].path, &version))
+			status = merge_one(m, list.at[i].path);
+		else
+			tm_say("'%s' is left out: it is %s", list.at[i].path,
+			       version ? "a ledger of another version" : "no ledger");
+	}
 	tm_ledger_list_clear(&list);
 	return status;
 }

@@ -143,12 +143,13 @@ int tm_cmd_doctor(int argc, char **argv)
 
 	if (argc >= 2 && argv[1][0] == '-')
 		return tm_say_unknown("doctor", argv[1]);
-	if (argc > 2)
+	/* What follows a program are its arguments. */
+	if (argc > 2 && is_pid(argv[1]))
 		return tm_say_usage("doctor: one command or process at a time");
 	check_library(&doctor);
 	if (argc == 2 && is_pid(argv[1])) {
 		status = tm_doctor_process(&doctor, atoi(argv[1]));
-	} else if (argc == 2) {
+	} else if (argc >= 2) {
 		check_environment();
 		status = tm_doctor_program(&doctor, argv[1]);
 	} else {

@@ -116,9 +116,9 @@ static int read_folder(struct entries *list, const char *folder, bool named)
 
 static const char *state_of(const struct entry *e)
 {
-	return e->error == EACCES          ? "unreadable"
-	       : e->error                  ? "gone"
-	       : !e->is_ledger             ? "no ledger"
+	return e->error == EACCES ? "unreadable"
+	       : e->error         ? "gone"
+	       : !e->is_ledger    ? e->header.magic == TM_LEDGER_MAGIC ? "other vers" : "no ledger"
 	       : e->header.clean_exit != 0 ? "clean"
 	       : e->runs                   ? "running"
 					   : "killed";

@@ -52,8 +52,15 @@ static void note_plugins(const char *path)
 int tm_doctor_program(struct tm_doctor *doctor, const char *command)
 {
 	struct tm_program program;
+	struct stat st;
 	int err = tm_program_look(&program, command);
 
+	if (err && stat(command, &st) == 0 && S_ISDIR(st.st_mode))
+		return tm_say_usage("doctor: '%s' is a folder, not a program", command);
+	if (err && strchr(command, '/') == NULL && access(command, F_OK) == 0)
+		return tm_say_usage(
+			"doctor: '%s' is no command, but a file here: './%s', if it can be run",
+			command, command);
 	if (err)
 		return tm_say_usage("doctor: '%s' cannot be examined: %s", command, strerror(-err));
 	print_findings(doctor, &program);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#include "tools/library.h"
+
 #define LEVELS_MAX 6u
 #define CHUNK_BYTES ((size_t)1 << 20)
 #define ROOTS_MAX 64u
@@ -22,6 +24,7 @@ struct root {
 	char name[200];
 	uint64_t count;
 	bool is_static; /* in a module's data: no stale word */
+	bool is_ours;   /* of the library itself */
 };
 
 /* A word of static data that points to where no object was when the ledger was read. */
@@ -88,6 +91,8 @@ static void add_root(struct search *s, const struct root *root)
 {
 	size_t i = 0;
 
+	if (root->is_ours)
+		return;
 	while (i < s->roots && strcmp(s->root[i].name, root->name) != 0)
 		i++;
 	if (i == ROOTS_MAX)
@@ -121,6 +126,8 @@ static void name_root(struct search *s, uint64_t address, const char *mapping, s
 			   : NULL;
 	const char *file = strrchr(path, '/');
 	file = file ? file + 1 : path;
+	/* Its tables know all blocks, and keep none. */
+	root->is_ours = strncmp(file, TM_LIBRARY_NAME, strlen(TM_LIBRARY_NAME)) == 0;
 	if (variable)
 		snprintf(root->name, size, "variable %.100s of %.60s", variable, file);
 	else

@@ -95,6 +95,32 @@ static int copy_data(struct tm_ledger *l)
 	}
 }
 
+/* What this command itself writes, given in the place of a ledger. */
+static bool is_other_file(const struct tm_ledger *l)
+{
+	char first = *(const char *)&l->header.magic;
+
+	if (first == '{')
+		tm_say("'%s' is no ledger: if it is a report in JSON, use '--from-json %s'",
+		       l->path, l->path);
+	else if (first == '<')
+		tm_say("'%s' is no ledger but a page, which a browser shows", l->path);
+	return first == '{' || first == '<';
+}
+
+bool tm_ledger_is_readable(const char *path, uint32_t *ret_version)
+{
+	struct tm_ledger_header header = {.magic = 0};
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	bool is = fd >= 0 && read(fd, &header, sizeof(header)) == (ssize_t)sizeof(header) &&
+		  header.magic == TM_LEDGER_MAGIC;
+
+	if (fd >= 0)
+		close(fd);
+	*ret_version = is ? header.version : 0;
+	return is && header.version == TM_LEDGER_VERSION;
+}
+
 static int open_file(struct tm_ledger *l)
 {
 	struct stat st;
@@ -111,10 +137,15 @@ static int open_file(struct tm_ledger *l)
 	if (pread(l->fd, &l->header, sizeof(l->header), 0) != (ssize_t)sizeof(l->header))
 		return bad(l->path, "its length", (uint64_t)st.st_size);
 	l->header.program[sizeof(l->header.program) - 1] = '\0';
+	if (l->header.magic != TM_LEDGER_MAGIC && is_other_file(l))
+		return -1;
 	if (l->header.magic != TM_LEDGER_MAGIC)
 		return bad(l->path, "magic", l->header.magic);
-	if (l->header.version != TM_LEDGER_VERSION)
-		return bad(l->path, "version", l->header.version);
+	if (l->header.version != TM_LEDGER_VERSION) {
+		tm_say("'%s' is a ledger of another version (%u, this command reads %u)", l->path,
+		       l->header.version, TM_LEDGER_VERSION);
+		return -1;
+	}
 	/* The file has its full length from the start: what is shorter was cut. */
 	if ((uint64_t)st.st_size != TM_LEDGER_BYTES)
 		return bad(l->path, "its length", (uint64_t)st.st_size);
@@ -195,8 +226,7 @@ void tm_ledger_close(struct tm_ledger *l)
 	l->fd = -1;
 }
 
-/* Start time of a process, in clock ticks since boot; 0: there is none. */
-static uint64_t start_time_of(uint32_t pid)
+uint64_t tm_ledger_start_time(uint32_t pid)
 {
 	char path[32], text[1024];
 	unsigned long long start = 0;
@@ -221,7 +251,7 @@ static uint64_t start_time_of(uint32_t pid)
 bool tm_ledger_runs(const struct tm_ledger *l)
 {
 	return l->header.clean_exit == 0 && l->header.pid != 0 && l->header.start_time != 0 &&
-	       start_time_of(l->header.pid) == l->header.start_time;
+	       tm_ledger_start_time(l->header.pid) == l->header.start_time;
 }
 
 const char *tm_ledger_ended(const struct tm_ledger *l)

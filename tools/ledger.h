@@ -58,6 +58,12 @@ int tm_ledger_open(struct tm_ledger *ledger, const char *path);
 int tm_ledger_open_since(struct tm_ledger *ledger, const char *path, uint64_t since_ms);
 void tm_ledger_close(struct tm_ledger *ledger);
 
+/* Of this version. Says nothing; the version that it has, 0: it is no ledger. */
+bool tm_ledger_is_readable(const char *path, uint32_t *ret_version);
+
+/* Of a process, in clock ticks since boot; 0: there is none. */
+uint64_t tm_ledger_start_time(uint32_t pid);
+
 /* Part of the copy, as the tables of ledger_format.h have it. */
 const void *tm_ledger_at(const struct tm_ledger *ledger, uint64_t offset);
 

@@ -12,6 +12,7 @@
 #include "shim/base/parse.h"
 #include "tools/cmd.h"
 #include "tools/help.h"
+#include "tools/ledger.h"
 
 #define TOP_DEFAULT 20u
 #define TOP_FRAG 8u
@@ -214,12 +215,22 @@ static bool of_gone(const char *pid, char *buf, size_t size)
 	return found;
 }
 
+/* A process of that number runs, and it is not the one which left that ledger. */
+static bool is_another(const char *pid, const char *path)
+{
+	const char *start = strrchr(path, '-');
+	uint64_t now = tm_ledger_start_time((uint32_t)strtoul(pid, NULL, 10));
+
+	return start && now != 0 && strtoull(start + 1, NULL, 10) != now;
+}
+
 /* Of several the largest on disk: that of the process that did the work. */
 static int of_folder(const char *folder, char *buf, size_t size)
 {
 	DIR *dir = opendir(folder);
 	blkcnt_t most = -1;
-	size_t count = 0;
+	size_t count = 0, foreign = 0;
+	uint32_t version;
 
 	for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
 		const char *end = strrchr(e->d_name, '.');
@@ -230,6 +241,11 @@ static int of_folder(const char *folder, char *buf, size_t size)
 		    snprintf(path, sizeof(path), "%s/%s", folder, e->d_name) >= (int)sizeof(path) ||
 		    lstat(path, &st) != 0 || !S_ISREG(st.st_mode))
 			continue;
+		/* What an older release left, or what is none, does not hide the others. */
+		if (!tm_ledger_is_readable(path, &version)) {
+			foreign++;
+			continue;
+		}
 		count++;
 		if (st.st_blocks > most) {
 			most = st.st_blocks;
@@ -238,6 +254,10 @@ static int of_folder(const char *folder, char *buf, size_t size)
 	}
 	if (dir)
 		closedir(dir);
+	if (count == 0 && foreign)
+		return tm_say_usage(
+			"no ledger in '%s' that this command reads, but %zu other%s: see tiermalloc ls",
+			folder, foreign, foreign == 1 ? "" : "s");
 	if (count == 0)
 		return tm_say_usage(
 			"no ledger in '%s': start the program with 'tiermalloc run --dir %s', or see 'tiermalloc doctor'",
@@ -252,10 +272,17 @@ int tm_select_ledger(const char *target, char *buf, size_t size)
 	struct stat st;
 
 	if (target[strspn(target, "0123456789")] == '\0' && access(target, F_OK) != 0) {
-		if (of_process(target, buf, size) || of_gone(target, buf, size))
+		if (of_process(target, buf, size))
 			return 0;
-		return tm_say_usage("process '%s' has no ledger here, see tiermalloc ls and doctor",
-				    target);
+		if (of_gone(target, buf, size))
+			return is_another(target, buf)
+				       ? tm_say_usage(
+						 "process %s is now another program, without a ledger; the earlier one's is '%s'",
+						 target, buf)
+				       : 0;
+		return tm_say_usage(
+			"process '%s' has no ledger here: below 4 MiB none is kept unless 'run --dir' or TIERMALLOC_DIR asks for one, see tiermalloc ls and doctor",
+			target);
 	}
 	if (stat(target, &st) == 0 && S_ISDIR(st.st_mode))
 		return of_folder(target, buf, size);

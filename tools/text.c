@@ -341,12 +341,14 @@ void tm_text_balance(struct tm_text *t, const struct tm_document *doc)
 	part(t, b, "internal", b->internal, "rounding of those to slots");
 	part(t, b, "external", b->external, "free slots among them");
 	part(t, b, "cached", b->cached, "free pages, kept for reuse");
-	part(t, b, "nonresident", b->nonresident, "of the above, pages never touched or swapped");
+	part(t, b, "nonresident", b->nonresident,
+	     "taken off: of the above, pages never touched or swapped");
 	part(t, b, "metadata", b->metadata, "tables of the allocator, this account included");
 	part(t, b, "other", b->other_anon, "stacks, other allocators, direct mappings");
 	part(t, b, "files", b->file, "mapped files");
 	part(t, b, "pinned", b->pinned, "of devices");
-	part(t, b, "residual", b->residual, "what nothing above explains");
+	part(t, b, "residual", b->residual,
+	     "what nothing above explains (below 0: the parts changed while they were read)");
 	for (size_t i = 0; i < doc->mappings.count; i++) {
 		const struct tm_doc_mapping *m = &doc->mappings.at[i];
 
