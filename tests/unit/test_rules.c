@@ -2,6 +2,7 @@
 /* rules: text to table, table to decision. */
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "policies/rules.h"
