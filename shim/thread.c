@@ -252,6 +252,9 @@ static TM_COLD void wait_for_heap(uintptr_t word)
 
 struct tm_thread_heap tm_thread_enter(void)
 {
+	/* what a handler interrupts may be in a heap given up, of which the word says nothing */
+	if (TM_UNLIKELY(self.gave_up) && tm_lock_holds_any())
+		return (struct tm_thread_heap){NULL, TM_THREAD_NONE};
 	for (;;) {
 		uintptr_t word = tm_heap_word;
 
