@@ -114,6 +114,9 @@ int tm_cmd_diff(int argc, char **argv)
 	if (status == 0)
 		status = load(&b, p.b);
 	if (status == 0) {
+		/* A report holds the name of the ledger that it was made from. */
+		a.process.ledger = tm_document_text(&a, p.a);
+		b.process.ledger = tm_document_text(&b, p.b);
 		tm_combine_diff(&b, &a);
 		const struct tm_export_options usual = {.top_sites = 0};
 

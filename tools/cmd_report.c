@@ -117,6 +117,19 @@ static int load(struct tm_select *s, struct tm_document *doc)
 		return TM_EXIT_USAGE;
 	status = tm_analysis_fill(doc, &ledger, &s->analysis) == 0 ? 0 : TM_EXIT_TROUBLE;
 	doc->process.ledger = tm_document_text(doc, path);
+	if (s->since_ms && s->since_ms < ledger.header.window_ms) {
+		char since[24], window[24];
+
+		tm_document_push_text(
+			doc, &doc->blind_spots,
+			tm_document_format(doc,
+					   "--since %s is below a window (%s): ages are known by "
+					   "windows, so that what it counts is not exact",
+					   tm_text_time(since, s->since_ms),
+					   tm_text_time(window, ledger.header.window_ms)));
+		if (!s->json)
+			tm_say("%s", doc->blind_spots.at[doc->blind_spots.count - 1]);
+	}
 	find_holders(s, doc, &ledger);
 	tm_ledger_close(&ledger);
 	return status;

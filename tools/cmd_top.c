@@ -16,6 +16,7 @@
 #include "shim/base/parse.h"
 #include "tools/cmd.h"
 #include "tools/control.h"
+#include "tools/ledger_list.h"
 #include "tools/select.h"
 
 #define ROWS_IN_PIPES 10u
@@ -30,6 +31,7 @@
 enum key { KEY_INTERRUPT = 3, KEY_SUSPEND = 26, KEY_QUIT = 28 };
 
 struct view {
+	bool over; /* the process has ended */
 	const char *target;
 	uint64_t interval_ms, pictures; /* 0: until the user ends it */
 	bool terminal;
@@ -270,6 +272,7 @@ static int print_picture(struct view *v, const char *path)
 	tm_analysis_fill(&doc, &ledger, &s.analysis);
 	draw(v, &doc);
 	bool over = doc.process.ended != TM_DOC_RUNNING;
+	v->over = over;
 	tm_document_clear(&doc);
 	tm_ledger_close(&ledger);
 	return fflush(stdout) != 0 || over ? -1 : 0;
@@ -337,13 +340,38 @@ static void catch_signals(void)
 	sigaction(SIGWINCH, &action, NULL);
 }
 
+/* Of a folder the largest ledger of a process that runs, which is what one looks at with top. */
+static bool find_running(const char *folder, char *buf, size_t size)
+{
+	struct tm_ledger_list list;
+	uint64_t most = 0;
+	uint32_t version;
+
+	if (tm_ledger_list_read(&list, folder) != 0)
+		return false;
+	for (size_t i = 0; i < list.count; i++) {
+		const struct tm_ledger_entry *e = &list.at[i];
+		uint64_t start = strtoull(strchr(e->name, '-') + 1, NULL, 10);
+
+		if (e->bytes < most || start == 0 ||
+		    tm_ledger_start_time((uint32_t)e->pid) != start ||
+		    !tm_ledger_is_readable(e->path, &version))
+			continue;
+		most = e->bytes;
+		snprintf(buf, size, "%s", e->path);
+	}
+	tm_ledger_list_clear(&list);
+	return most != 0;
+}
+
 int tm_cmd_top(int argc, char **argv)
 {
 	struct view v;
 	char path[PATH_MAX];
 	int status = parse(&v, argc, argv);
 
-	if (status == 0)
+	if (status == 0 && (v.target[strspn(v.target, "0123456789")] == '\0' ||
+			    !find_running(v.target, path, sizeof(path))))
 		status = tm_select_ledger(v.target, path, sizeof(path));
 	if (status)
 		return status;
@@ -357,5 +385,7 @@ int tm_cmd_top(int argc, char **argv)
 			break;
 	}
 	end_keys(&v);
+	if (v.over)
+		tm_say("top: the process of '%s' has ended, these are its last figures", path);
 	return status > 0 ? status : TM_EXIT_CLEAN;
 }

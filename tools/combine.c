@@ -488,6 +488,8 @@ void tm_combine_sum_up(struct tm_document *doc, size_t processes)
 	for (size_t i = 0; i < doc->sites.count; i++)
 		add(&sum, doc->sites.at[i].live_bytes);
 	tm_fmt_bytes(live, sizeof(live), sum);
+	doc->process.program = tm_document_format(doc, "merge of %zu processes", processes);
+	doc->process.pid = TM_DOC_UNKNOWN;
 	tm_fmt_add(&out, "%zu processes, %s live", processes, live);
 	if (v->growing != TM_DOC_UNKNOWN && v->growing)
 		tm_fmt_add(&out, "; %llu growing", (unsigned long long)v->growing);

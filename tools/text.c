@@ -214,7 +214,7 @@ static enum tm_text_colour colour_of(enum tm_doc_outcome outcome)
 void tm_text_head(struct tm_text *t, const struct tm_document *doc, const char *what)
 {
 	const struct tm_doc_process *p = &doc->process;
-	char up[24], age[24], ended[80], threads[32] = "";
+	char up[24], age[24], ended[80], threads[32] = "", pid[32] = "";
 
 	tm_text_prose(t,
 		      strcmp(what, "leak") == 0 || strcmp(what, "top") == 0
@@ -229,10 +229,12 @@ void tm_text_head(struct tm_text *t, const struct tm_document *doc, const char *
 	if (p->threads != TM_DOC_UNKNOWN)
 		snprintf(threads, sizeof(threads), "  %" PRIu64 " thread%s", p->threads,
 			 p->threads == 1 ? "" : "s");
+	if (p->pid != TM_DOC_UNKNOWN)
+		snprintf(pid, sizeof(pid), " pid %s", tm_text_count(p->pid));
 	tm_text_prose(
-		t, TM_TEXT_PLAIN, 2, "tiermalloc %s%s  %s pid %s (host %s)  %s  up %s%s", what,
-		strcmp(what, "top") == 0 ? "" : " report", p->program ? p->program : "?",
-		tm_text_count(p->pid), p->host ? p->host : "?", ended,
+		t, TM_TEXT_PLAIN, 2, "tiermalloc %s%s  %s%s (host %s)  %s  up %s%s", what,
+		strcmp(what, "top") == 0 ? "" : " report", p->program ? p->program : "?", pid,
+		p->host ? p->host : "?", ended,
 		tm_text_time(up,
 			     doc->capture.t1_unix_ns > doc->capture.t0_unix_ns
 				     ? (doc->capture.t1_unix_ns - doc->capture.t0_unix_ns) / 1000000
