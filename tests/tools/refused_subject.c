@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* For refusals_are_kept.sh: asks for too much, three times, and dies of it. */
+/* run: none */
 #include <signal.h>
 #include <stdlib.h>
 
