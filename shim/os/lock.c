@@ -145,7 +145,8 @@ static TM_AT_START_CODE bool passes_through(const struct tm_lock *lock)
 	       atomic_load_explicit(&walker, memory_order_relaxed) == thread_key();
 }
 
-static void rank_enter(const struct tm_lock *lock)
+/* Before the wait: the order of ranks. */
+static void rank_check(const struct tm_lock *lock)
 {
 #if TM_DEBUG
 	if (lock->rank == TM_RANK_NONE)
@@ -156,7 +157,17 @@ static void rank_enter(const struct tm_lock *lock)
 		held_ranks = 0;
 	}
 	tm_assert((held_ranks >> lock->rank) == 0);
-	held_ranks |= (uint64_t)1 << lock->rank;
+#else
+	(void)lock;
+#endif
+}
+
+/* Once it is held: a handler that interrupts the wait may take others. */
+static void rank_enter(const struct tm_lock *lock)
+{
+#if TM_DEBUG
+	if (lock->rank != TM_RANK_NONE)
+		held_ranks |= (uint64_t)1 << lock->rank;
 #else
 	(void)lock;
 #endif
@@ -259,8 +270,12 @@ static TM_AT_START_CODE void release(struct tm_lock *lock)
 
 TM_AT_START_CODE int tm_lock_acquire(struct tm_lock *lock)
 {
+	int rc;
+
+	rank_check(lock);
+	rc = acquire(lock);
 	rank_enter(lock);
-	return acquire(lock);
+	return rc;
 }
 
 bool tm_lock_try(struct tm_lock *lock)
