@@ -3,14 +3,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "tools/analysis.h"
 #include "tools/cmd.h"
 #include "tools/combine.h"
 #include "tools/document_load.h"
 #include "tools/export_file.h"
-#include "tools/ledger_list.h"
 #include "tools/select.h"
 
 void tm_text_diff(struct tm_text *t, const struct tm_document *doc,
@@ -138,8 +136,9 @@ struct merging {
 	size_t count;
 };
 
-static int merge_one(struct merging *m, const char *path)
+static int merge_one(void *merging, const char *path)
 {
+	struct merging *m = merging;
 	struct tm_document more;
 	int status;
 
@@ -150,33 +149,6 @@ static int merge_one(struct merging *m, const char *path)
 	if (status == 0)
 		tm_combine_merge(&m->sum, &more);
 	tm_document_clear(&more);
-	return status;
-}
-
-/* A folder stands for all ledgers in it: those of a process tree, where it has one of its own. */
-static int merge(struct merging *m, const char *what)
-{
-	struct tm_ledger_list list;
-	struct stat st;
-	int status = 0;
-
-	if (stat(what, &st) != 0 || !S_ISDIR(st.st_mode))
-		return merge_one(m, what);
-	status = tm_ledger_list_read(&list, what);
-	if (status != 0)
-		return tm_say_usage("cannot read the folder '%s': %s", what, strerror(-status));
-	if (list.count == 0)
-		status = tm_say_usage("no ledger in '%s'", what);
-	for (size_t i = 0; i < list.count && status == 0; i++) {
-		uint32_t version;
-
-		if (tm_ledger_is_readable(list.at[i].path, &version))
-			status = merge_one(m, list.at[i].path);
-		else
-			tm_say("'%s' is left out: it is %s", list.at[i].path,
-			       version ? "a ledger of another version" : "no ledger");
-	}
-	tm_ledger_list_clear(&list);
 	return status;
 }
 
@@ -205,7 +177,7 @@ int tm_cmd_merge(int argc, char **argv)
 			status = strcmp(argv[i], "-o") == 0 ? tm_say_no_value("merge", argv[i])
 							    : tm_say_unknown("merge", argv[i]);
 		else
-			status = merge(&m, argv[i]);
+			status = tm_select_each(argv[i], true, merge_one, &m);
 	}
 	if (status == 0 && (m.count == 0 || to == NULL))
 		status = tm_say_needs("merge", "ledgers and '-o FILE'");

@@ -8,14 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "shim/base/fmt.h"
 #include "tools/cmd.h"
 #include "tools/decisions.h"
 #include "tools/document.h"
 #include "tools/export_file.h"
-#include "tools/ledger_list.h"
+#include "tools/select.h"
 
 /* Less evidence makes no rule. */
 #define OBJECTS_MIN 16u
@@ -125,8 +124,9 @@ static void add_sizes(struct entries *all, const struct tm_ledger *ledger)
 	}
 }
 
-static int add_ledger(struct entries *all, const char *path)
+static int add_ledger(void *entries, const char *path)
 {
+	struct entries *all = entries;
 	struct tm_decisions decisions;
 	struct tm_ledger ledger;
 
@@ -222,29 +222,6 @@ static void write_rules(FILE *out, struct entries *all)
 	}
 }
 
-/* A folder stands for all ledgers in it, as for merge. */
-static int add(struct entries *all, const char *what)
-{
-	struct tm_ledger_list list;
-	struct stat st;
-	uint32_t version;
-	int status;
-
-	if (stat(what, &st) != 0 || !S_ISDIR(st.st_mode))
-		return add_ledger(all, what);
-	status = tm_ledger_list_read(&list, what);
-	if (status != 0)
-		return tm_say_usage("cannot read the folder '%s': %s", what, strerror(-status));
-	if (list.count == 0)
-		status = tm_say_usage("no ledger in '%s'", what);
-	for (size_t i = 0; i < list.count && status == 0; i++) {
-		if (tm_ledger_is_readable(list.at[i].path, &version))
-			status = add_ledger(all, list.at[i].path);
-	}
-	tm_ledger_list_clear(&list);
-	return status;
-}
-
 static int write_to(const char *path, struct entries *all)
 {
 	FILE *out = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
@@ -289,7 +266,7 @@ int tm_cmd_tune(int argc, char **argv)
 		if (strcmp(argv[i], "-o") == 0)
 			i++;
 		else
-			status = add(&all, argv[i]);
+			status = tm_select_each(argv[i], false, add_ledger, &all);
 	}
 	if (status == 0)
 		status = write_to(path, &all);

@@ -13,6 +13,7 @@
 #include "tools/cmd.h"
 #include "tools/help.h"
 #include "tools/ledger.h"
+#include "tools/ledger_list.h"
 
 #define TOP_DEFAULT 20u
 #define TOP_FRAG 8u
@@ -288,4 +289,30 @@ int tm_select_ledger(const char *target, char *buf, size_t size)
 		return of_folder(target, buf, size);
 	snprintf(buf, size, "%s", target);
 	return 0;
+}
+
+int tm_select_each(const char *what, bool tells, int (*one)(void *arg, const char *path), void *arg)
+{
+	struct tm_ledger_list list;
+	struct stat st;
+	int status;
+
+	if (stat(what, &st) != 0 || !S_ISDIR(st.st_mode))
+		return one(arg, what);
+	status = tm_ledger_list_read(&list, what);
+	if (status != 0)
+		return tm_say_usage("cannot read the folder '%s': %s", what, strerror(-status));
+	if (list.count == 0)
+		status = tm_say_usage("no ledger in '%s'", what);
+	for (size_t i = 0; i < list.count && status == 0; i++) {
+		uint32_t version;
+
+		if (tm_ledger_is_readable(list.at[i].path, &version))
+			status = one(arg, list.at[i].path);
+		else if (tells)
+			tm_say("'%s' is left out: it is %s", list.at[i].path,
+			       version ? "a ledger of another version" : "no ledger");
+	}
+	tm_ledger_list_clear(&list);
+	return status;
 }

@@ -49,4 +49,11 @@ void tm_select_folder(char *buf, size_t size);
 /* cmd_report.c: prints a filled document as the options say; the exit status. */
 int tm_report_write(struct tm_select *s, struct tm_document *doc);
 
+/*
+ * Calls one(arg, path) for a file, or for each ledger of a folder: of a process tree, where it has one of
+ * its own. What cannot be read there is left out, with a line if `tells`. The first status that is not 0.
+ */
+int tm_select_each(const char *what, bool tells, int (*one)(void *arg, const char *path),
+		   void *arg);
+
 #endif
