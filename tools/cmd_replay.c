@@ -61,9 +61,14 @@ static void print_phase(const struct tm_replay *r)
 	printf("steps        %u, the first at %.3f s; asked for as loading after it: %.1f%% of bytes\n",
 	       r->steps, seconds(r->first_step_ns),
 	       percent(r->loading_bytes, r->judged_serving.bytes));
-	printf("right tier   %.2f%% of bytes, %.2f%% of those asked for after the first step's begin\n",
+	printf("right tier   %.2f%% of bytes, %.2f%% of those asked for after the first step's begin, "
+	       "%.2f%% of those before it\n",
 	       percent(r->right.bytes, r->judged.bytes),
-	       percent(r->right_serving.bytes, r->judged_serving.bytes));
+	       percent(r->right_serving.bytes, r->judged_serving.bytes),
+	       percent(r->right.bytes - r->right_serving.bytes,
+		       r->judged.bytes - r->judged_serving.bytes));
+	printf("misplaced    %.2f%% of bytes; the others that are wrong lie where they would anyway\n",
+	       percent(r->misplaced_bytes, r->judged.bytes));
 	printf("mistaken    ");
 	for (int truth = 0; truth < TM_TRUTH_COUNT; truth++) {
 		for (int tier = TM_TIER_ALL + 1; tier < TM_TIER_COUNT; tier++) {

@@ -122,6 +122,16 @@ static bool is_right(enum tm_replay_truth truth, uint8_t tier)
 	return false;
 }
 
+/* An arena for what does not die soon, none for what does, the part of weights for something else. */
+static bool is_misplaced(enum tm_replay_truth truth, uint64_t size, struct tm_route_decision d)
+{
+	if (d.tier == TM_TIER_PERSISTENT && d.authority != TM_AUTHORITY_PHASE)
+		return size > TM_ARENA_BLOCK_BYTES && truth != TM_TRUTH_PERSISTENT;
+	if (size > TM_ARENA_MAX_BYTES || truth == TM_TRUTH_SCRATCH)
+		return false;
+	return (d.tier == TM_TIER_TEMPORARY) != (truth == TM_TRUTH_TEMPORARY);
+}
+
 static void add(struct tm_replay_sum *sum, uint64_t bytes)
 {
 	sum->requests++;
@@ -209,7 +219,7 @@ static int die(struct run *r, uint32_t id, uint16_t by)
 	return 0;
 }
 
-static void judge(struct run *r, const struct tm_trace_event *e, uint8_t tier,
+static void judge(struct run *r, const struct tm_trace_event *e, struct tm_route_decision d,
 		  struct tm_replay_site *site)
 {
 	struct tm_replay *out = r->out;
@@ -219,14 +229,16 @@ static void judge(struct run *r, const struct tm_trace_event *e, uint8_t tier,
 	if (r->mark_count == 0)
 		return;
 	truth = truth_of(r, e->time_ns, r->objects[e->object].end_ns);
-	right = is_right(truth, tier);
+	right = is_right(truth, d.tier);
 	add(&out->judged, e->size);
 	if (right) {
 		add(&out->right, e->size);
 	} else {
 		site->wrong_bytes += e->size;
-		out->mistaken[truth][tier] += e->size;
+		out->mistaken[truth][d.tier] += e->size;
 	}
+	if (is_misplaced(truth, e->size, d))
+		out->misplaced_bytes += e->size;
 	if (e->time_ns < r->marks[0])
 		return;
 	add(&out->judged_serving, e->size);
@@ -264,7 +276,7 @@ static int born(struct run *r, const struct tm_trace_event *e)
 	add(&site->tier[d.tier], e->size);
 	site->bytes += e->size;
 	site->authority = d.authority;
-	judge(r, e, d.tier, site);
+	judge(r, e, d, site);
 	o->size = e->size;
 	o->site = d.site;
 	o->epoch = d.epoch;

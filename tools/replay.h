@@ -7,6 +7,9 @@
  * True tier: temporary = freed within the step it was born in or the next; persistent = born before
  * the first step and not freed before the last; scratch of loading = born and freed before the first
  * step (persistent and temporary are both right for it); session = everything else.
+ *
+ * A wrong tier is a wrong place only for some: session blocks, large temporary ones and those that are
+ * persistent only because the program loads lie side by side.
  */
 #ifndef TM_TOOLS_REPLAY_H
 #define TM_TOOLS_REPLAY_H
@@ -48,6 +51,7 @@ struct tm_replay {
 	struct tm_replay_sum judged, right;                 /* all requests above 1 KiB */
 	struct tm_replay_sum judged_serving, right_serving; /* those after the first step's begin */
 	uint64_t mistaken[TM_TRUTH_COUNT][TM_TIER_COUNT];   /* bytes, wrong ones alone */
+	uint64_t misplaced_bytes;                           /* that lie where they should not */
 	/* arenas: temporary blocks up to half an arena block */
 	uint64_t arena_dead_bytes;    /* most bytes held beyond what lived... */
 	uint64_t arena_live_bytes;    /* ...and what lived then */
