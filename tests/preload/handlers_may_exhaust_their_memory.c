@@ -6,10 +6,9 @@
  * and returns. Handlers of the same thread that come at later instructions of the same malloc allocate.
  * Failure: one waits for a lock that the interrupted malloc holds (a hang), or blocks overlap.
  */
-#include "probe.h"
+#include "trap.h"
 
 #if defined(__x86_64__)
-#include <ucontext.h>
 
 enum { KEPT = 4096, KEPT_BYTES = 60000, BYTES = 5000, STEPS = 1500 };
 static unsigned char *kept[KEPT];
@@ -40,19 +39,13 @@ static void use_up(void)
 
 static void stop(int signal, siginfo_t *info, void *context)
 {
-	ucontext_t *u = context;
 	unsigned char *p;
 
 	(void)signal;
 	(void)info;
-	if (++steps < 100) {
-		u->uc_mcontext.gregs[REG_EFL] |= 0x100;
+	trap_again(context, ++steps < STEPS);
+	if (steps < 100)
 		return;
-	}
-	if (steps < STEPS)
-		u->uc_mcontext.gregs[REG_EFL] |= 0x100;
-	else
-		u->uc_mcontext.gregs[REG_EFL] &= ~0x100ll;
 	if (!used_up) {
 		used_up = true;
 		use_up();
@@ -75,13 +68,9 @@ int main(void)
 	probe_limit(100);
 	sigaction(SIGTRAP, &action, NULL);
 	free(weights(3000));
-	__asm__ volatile(
-		"sub $128, %%rsp\n\tpushf\n\torl $0x100, (%%rsp)\n\tpopf\n\tadd $128, %%rsp" ::
-			: "memory", "cc");
+	trap_begin();
 	p = weights(40000);
-	__asm__ volatile(
-		"sub $128, %%rsp\n\tpushf\n\tandl $0xfffffeff, (%%rsp)\n\tpopf\n\tadd $128, %%rsp" ::
-			: "memory", "cc");
+	trap_end();
 	probe_require(p != NULL, "no block");
 	memset(p, 3, 40000);
 	for (int i = 0; i < KEPT && kept[i] != NULL; i++) {

@@ -4,27 +4,12 @@
  * turn. The thread goes on, however much it allocates afterwards, and its older blocks stay its own.
  * Failure: no memory, once what there is for signal handlers is used up, or overlapping blocks.
  */
-#include "probe.h"
+#include "trap.h"
 
 #if defined(__x86_64__)
-#include <setjmp.h>
-#include <ucontext.h>
 
 enum { MOST = 60, SMALL = 20000, LARGE = 100, SMALL_BYTES = 120, LARGE_BYTES = 20000 };
-static sigjmp_buf out;
-static volatile int left;
 static unsigned char *small[SMALL], *large[LARGE];
-
-static void stop(int signal, siginfo_t *info, void *context)
-{
-	ucontext_t *u = context;
-
-	(void)signal;
-	(void)info;
-	if (--left == 0)
-		siglongjmp(out, 1);
-	u->uc_mcontext.gregs[REG_EFL] |= 0x100;
-}
 
 /* False: it was at its end before. */
 static bool jump_out_after(int instructions)
@@ -32,16 +17,12 @@ static bool jump_out_after(int instructions)
 	void *(*volatile take)(size_t) = malloc;
 	void (*volatile give)(void *) = free;
 
-	left = instructions;
-	if (sigsetjmp(out, 1) != 0)
+	trap_left = instructions;
+	if (sigsetjmp(trap_out, 1) != 0)
 		return true;
-	__asm__ volatile(
-		"sub $128, %%rsp\n\tpushf\n\torl $0x100, (%%rsp)\n\tpopf\n\tadd $128, %%rsp" ::
-			: "memory", "cc");
+	trap_begin();
 	give(take(32));
-	__asm__ volatile(
-		"sub $128, %%rsp\n\tpushf\n\tandl $0xfffffeff, (%%rsp)\n\tpopf\n\tadd $128, %%rsp" ::
-			: "memory", "cc");
+	trap_end();
 	return false;
 }
 
@@ -71,7 +52,6 @@ static void allocate_much(int round)
 
 int main(void)
 {
-	struct sigaction action = {.sa_sigaction = stop, .sa_flags = SA_SIGINFO | SA_NODEFER};
 	unsigned char *old[50];
 	int round = 0;
 
@@ -80,7 +60,7 @@ int main(void)
 		old[i] = malloc((size_t)i * 100 + 1);
 		memset(old[i], i, (size_t)i * 100 + 1);
 	}
-	sigaction(SIGTRAP, &action, NULL);
+	trap_jump_install();
 	free(malloc(32));
 	while (round < MOST && jump_out_after(round + 1)) {
 		round++;

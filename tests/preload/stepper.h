@@ -6,7 +6,7 @@
 #ifndef TESTS_PRELOAD_STEPPER_H
 #define TESTS_PRELOAD_STEPPER_H
 
-#include "probe.h"
+#include "trap.h"
 #include <malloc.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -19,10 +19,6 @@ static uintptr_t stepper_text, stepper_text_end;
 static __thread stepper_stop_fn *stepper_stop;
 
 #if defined(__x86_64__)
-#include <ucontext.h>
-
-#define STEPPER_TRAP 0x100 /* of the flags register */
-
 /* Where the library's code lies: its executable mapping. */
 static inline void stepper_init(void)
 {
@@ -79,7 +75,7 @@ static inline void stepper_call(greg_t *r)
 	if (code[0] != 0x0f || code[1] != 0x05)
 		return;
 	if (r[REG_RAX] == SYS_clone || r[REG_RAX] == SYS_clone3) {
-		r[REG_EFL] &= ~STEPPER_TRAP;
+		r[REG_EFL] &= ~TRAP_FLAG;
 	} else if (r[REG_RAX] == SYS_rt_sigprocmask && r[REG_RSI] != 0) {
 		memcpy(&mask, (const void *)r[REG_RSI], sizeof(mask));
 		mask &= ~((uint64_t)1 << (SIGTRAP - 1));
@@ -95,10 +91,10 @@ static inline void stepper_trapped(int sig, siginfo_t *info, void *context)
 	(void)sig;
 	(void)info;
 	if (stepper_stop == NULL) {
-		c->uc_mcontext.gregs[REG_EFL] &= ~STEPPER_TRAP;
+		trap_again(context, false);
 		return;
 	}
-	c->uc_mcontext.gregs[REG_EFL] |= STEPPER_TRAP;
+	trap_again(context, true);
 	if (at >= stepper_text && at < stepper_text_end)
 		stepper_stop(at - stepper_text);
 	stepper_repeat(c->uc_mcontext.gregs);
