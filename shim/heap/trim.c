@@ -17,8 +17,8 @@
 #define EMPTY_SHARE 32u
 
 /* Of a span's mark, else the number of its slots on lists. */
-#define MARK_NONE UINT16_MAX   /* not looked at */
-#define MARK_OPENED UINT16_MAX /* its bitmap holds all its free slots */
+#define MARK_NONE UINT16_MAX         /* not looked at */
+#define MARK_OPENED (UINT16_MAX - 1) /* its bitmap holds all its free slots */
 
 /*
  * Slots that are on no list because their pages were given back. Not among the side entries: those may
