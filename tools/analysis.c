@@ -296,21 +296,27 @@ static void add_rate(char *buf, size_t size, double bytes_per_h)
 	snprintf(buf, size, "%s/h", text);
 }
 
-/* Of what was looked at: a scan passes over the blocks of its own window. */
-static void no_leak(struct tm_analysis *a, struct tm_fmt_out *out)
+void tm_analysis_say_no_leak(struct tm_fmt_out *out, uint64_t live, uint64_t young)
 {
-	const struct tm_ledger_header *h = &a->ledger->header;
-	uint64_t live = a->ledger->total.live_objects, young = a->ledger->young.objects;
-
-	if (h->clean_exit || h->scan_passes == 0 || young < live - young)
-		tm_fmt_add(out, "no leak found");
-	else if (young == live)
+	if (young >= live && young)
 		tm_fmt_add(out, "undecided, no block was old enough to be judged");
-	else
+	else if (young >= live - young && young)
 		tm_fmt_add(
 			out,
 			"no leak among %llu of %llu blocks, the others are too young to be judged",
 			(unsigned long long)(live - young), (unsigned long long)live);
+	else
+		tm_fmt_add(out, "no leak found");
+}
+
+/* A scan passes over the blocks of its own window; at a clean exit every block is judged. */
+static void no_leak(struct tm_analysis *a, struct tm_fmt_out *out)
+{
+	const struct tm_ledger_header *h = &a->ledger->header;
+	bool judged_all = h->clean_exit || h->scan_passes == 0;
+
+	tm_analysis_say_no_leak(out, a->ledger->total.live_objects,
+				judged_all ? 0 : a->ledger->young.objects);
 }
 
 static void leak_verdict(struct tm_analysis *a, struct tm_fmt_out *out)

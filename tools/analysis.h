@@ -7,6 +7,7 @@
 #ifndef TM_TOOLS_ANALYSIS_H
 #define TM_TOOLS_ANALYSIS_H
 
+#include "shim/base/fmt.h"
 #include "tools/control.h"
 #include "tools/document.h"
 #include "tools/growth.h"
@@ -79,6 +80,8 @@ bool tm_analysis_knows_peak(const struct tm_ledger_counters *c);
 void tm_analysis_add_scan(struct tm_analysis *a);
 /* What no scan has judged, for a reader; false: there is nothing to say. */
 bool tm_analysis_young(const struct tm_analysis *a, char *buf, size_t size);
+/* The verdict where no leak is listed; `young` of the `live` blocks are too young to be judged. */
+void tm_analysis_say_no_leak(struct tm_fmt_out *out, uint64_t live, uint64_t young);
 void tm_analysis_add_balance(struct tm_analysis *a);
 /* After the stacks of the sites. */
 void tm_analysis_add_gpu(struct tm_analysis *a);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "shim/base/fmt.h"
+#include "tools/analysis.h"
 
 /* --- sites by id ------------------------------------------------------------------------------ */
 
@@ -466,6 +467,43 @@ static void add_mappings(struct tm_document *doc, const struct tm_document *more
 	}
 }
 
+/* A process that ended by itself is judged by what it had not freed, the youngest block too. */
+static void forget_judged(struct tm_document *doc)
+{
+	if (doc->process.ended == TM_DOC_CLEAN)
+		doc->scan.young_objs = doc->scan.young_bytes = 0;
+}
+
+/* The passes were at different times; what they found and left out adds up. */
+static void add_scan(struct tm_document *doc, const struct tm_document *more)
+{
+	struct tm_doc_scans *s = &doc->scan;
+
+	if (s->state) { /* still of one process */
+		forget_judged(doc);
+		s->state = 0;
+		s->passes = s->at_unix_ns = s->threads_stopped = s->threads_missed = s->stopped_us =
+			TM_DOC_UNKNOWN;
+		s->why = NULL;
+	}
+	add(&s->read_bytes, more->scan.read_bytes);
+	add(&s->unread_bytes, more->scan.unread_bytes);
+	add(&s->found_objs, more->scan.found_objs);
+	add(&s->found_bytes, more->scan.found_bytes);
+	if (more->process.ended != TM_DOC_CLEAN) {
+		add(&s->young_objs, more->scan.young_objs);
+		add(&s->young_bytes, more->scan.young_bytes);
+	}
+}
+
+/* A leak in one process is one; else what is undecided in one process is so for all. */
+static enum tm_doc_outcome worse(enum tm_doc_outcome a, enum tm_doc_outcome b)
+{
+	if (a == TM_DOC_FOUND || b == TM_DOC_FOUND)
+		return TM_DOC_FOUND;
+	return a == TM_DOC_INCONCLUSIVE ? a : b;
+}
+
 /* Each process's own, said whose it is. */
 static void add_blind_spots(struct tm_document *doc, const struct tm_document *more)
 {
@@ -481,12 +519,15 @@ void tm_combine_sum_up(struct tm_document *doc, size_t processes)
 	const struct tm_doc_verdict *v = &doc->verdict;
 	char text[160] = "", live[24];
 	struct tm_fmt_out out = {text, sizeof(text), 0};
-	uint64_t sum = 0;
+	uint64_t sum = 0, objects = 0, young = 0;
 
 	if (processes < 2)
 		return;
-	for (size_t i = 0; i < doc->sites.count; i++)
+	for (size_t i = 0; i < doc->sites.count; i++) {
 		add(&sum, doc->sites.at[i].live_bytes);
+		add(&objects, doc->sites.at[i].live_objs);
+	}
+	add(&young, doc->scan.young_objs);
 	tm_fmt_bytes(live, sizeof(live), sum);
 	doc->process.program = tm_document_format(doc, "merge of %zu processes", processes);
 	doc->process.pid = TM_DOC_UNKNOWN;
@@ -497,8 +538,10 @@ void tm_combine_sum_up(struct tm_document *doc, size_t processes)
 		tm_fmt_add(&out, "; %llu unreachable", (unsigned long long)v->unreachable);
 	if (v->at_exit != TM_DOC_UNKNOWN && v->at_exit)
 		tm_fmt_add(&out, "; %llu live at exit", (unsigned long long)v->at_exit);
-	if (doc->leaks.count == 0 && (v->growing == TM_DOC_UNKNOWN || v->growing == 0))
-		tm_fmt_add(&out, "; no leak found");
+	if (doc->leaks.count == 0 && (v->growing == TM_DOC_UNKNOWN || v->growing == 0)) {
+		tm_fmt_add(&out, "; ");
+		tm_analysis_say_no_leak(&out, objects, young);
+	}
 	doc->verdict.text = tm_document_text(doc, text);
 	tm_document_push_text(
 		doc, &doc->blind_spots,
@@ -537,6 +580,6 @@ void tm_combine_merge(struct tm_document *doc, const struct tm_document *more)
 	if (more->capture.t1_unix_ns != TM_DOC_UNKNOWN &&
 	    more->capture.t1_unix_ns > doc->capture.t1_unix_ns)
 		doc->capture.t1_unix_ns = more->capture.t1_unix_ns;
-	if (more->verdict.outcome == TM_DOC_FOUND)
-		doc->verdict.outcome = TM_DOC_FOUND;
+	add_scan(doc, more);
+	doc->verdict.outcome = worse(doc->verdict.outcome, more->verdict.outcome);
 }
