@@ -124,20 +124,55 @@ static const char *state_of(const struct entry *e)
 					   : "killed";
 }
 
+enum { COLUMNS = 7, FILE_COLUMNS = 24 };
+static const int column_width[COLUMNS] = {8, -16, -10, 10, 10, 10, 8};
+
+/*
+ * The file stands behind the columns where it has FILE_COLUMNS or more of the terminal, else in a line of
+ * its own, and the last columns are left out where the terminal has no room for them.
+ */
+static void print_row(struct tm_text *t, enum tm_text_colour colour,
+		      const char *const column[COLUMNS], const char *file)
+{
+	char row[256] = "";
+	size_t len = 0;
+	unsigned width = 0, whole = COLUMNS;
+
+	for (int i = 0; i < COLUMNS; i++)
+		whole += (unsigned)abs(column_width[i]);
+	for (int i = 0; i < COLUMNS; i++) {
+		width += (unsigned)abs(column_width[i]) + (i != 0);
+		if (t->width && width > t->width)
+			break;
+		len += (size_t)snprintf(row + len, sizeof(row) - len, "%s%*.16s", i ? " " : "",
+					column_width[i], column[i]);
+	}
+	if (t->width == 0 || t->width >= whole + FILE_COLUMNS) {
+		tm_text_named(t, colour, file, "%s  ", row);
+		return;
+	}
+	tm_text_line(t, colour, "%s", row);
+	tm_text_named(t, colour, file, "    ");
+}
+
 static void print_entry(struct tm_text *t, const struct entry *e)
 {
 	char live[24], rss[24], disk[24], age[24], pid[16] = "-";
 	bool known = e->counters.at_ms != 0;
+	uint64_t live_bytes = e->counters.tier[0][TM_LEDGER_TIER_live_bytes];
 
 	if (e->is_ledger)
 		snprintf(pid, sizeof(pid), "%u", e->header.pid);
-	tm_text_line(t, e->runs ? TM_TEXT_PLAIN : TM_TEXT_DIM,
-		     "%8s %-16.16s %-10s %10s %10s %10s %8s  %s", pid,
-		     e->is_ledger ? e->header.program : "-", state_of(e),
-		     tm_text_bytes(live, known ? e->counters.tier[0][TM_LEDGER_TIER_live_bytes]
-					       : TM_DOC_UNKNOWN),
-		     tm_text_bytes(rss, known ? e->counters.rss_bytes : TM_DOC_UNKNOWN),
-		     tm_text_bytes(disk, e->disk_bytes), tm_text_time(age, e->age_ms), e->path);
+	const char *const column[COLUMNS] = {
+		pid,
+		e->is_ledger ? e->header.program : "-",
+		state_of(e),
+		tm_text_bytes(live, known ? live_bytes : TM_DOC_UNKNOWN),
+		tm_text_bytes(rss, known ? e->counters.rss_bytes : TM_DOC_UNKNOWN),
+		tm_text_bytes(disk, e->disk_bytes),
+		tm_text_time(age, e->age_ms),
+	};
+	print_row(t, e->runs ? TM_TEXT_PLAIN : TM_TEXT_DIM, column, e->path);
 }
 
 int tm_cmd_ls(int argc, char **argv)
@@ -157,8 +192,10 @@ int tm_cmd_ls(int argc, char **argv)
 	if (list.count == 0)
 		tm_say("no ledger in '%s', see 'tiermalloc doctor' where one should be", folder);
 	tm_text_init(&t, stdout);
-	tm_text_line(&t, TM_TEXT_DIM, "%8s %-16s %-10s %10s %10s %10s %8s  %s", "pid", "program",
-		     "ended", "live", "RSS", "ledger", "written", "file");
+	print_row(&t, TM_TEXT_DIM,
+		  (const char *const[COLUMNS]){"pid", "program", "ended", "live", "RSS", "ledger",
+					       "written"},
+		  "file");
 	for (size_t i = 0; i < list.count; i++)
 		print_entry(&t, &list.at[i]);
 	free(list.at);

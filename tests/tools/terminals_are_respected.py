@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Reports on a terminal: lines are no wider than it, colours unless NO_COLOR or TERM=dumb; in a pipe
-whole lines without colours. 'top' redraws until 'q'."""
+whole lines without colours. 'ls' shows each file's whole name. 'top' redraws until 'q'."""
 import fcntl
 import os
 import pty
@@ -58,6 +58,14 @@ for verb in ("report", "leaks", "frag"):
     for spot in whole.partition("blind spots")[2].splitlines():
         if " ".join(spot.split()) not in wide:
             problems.append("%s: a blind spot is cut: %s" % (verb, spot))
+for columns in (40, 80, 200):
+    rows = on_terminal(["ls", "."], columns, NO_COLOR="1").splitlines()
+    if max(map(len, rows)) > columns:
+        problems.append("ls: a line is wider than the terminal: %s" % rows)
+    if not any(row.rstrip().endswith("./l.tm") for row in rows) or "~" in "".join(rows):
+        problems.append("ls: the file's name is cut in %d columns: %s" % (columns, rows))
+    if "live" not in rows[0] and columns > 40:
+        problems.append("ls: columns are missing in %d columns: %s" % (columns, rows))
 if "\033[" not in on_terminal(["leaks", "l.tm"], 100):
     problems.append("no colours on a terminal")
 if "\033[" in on_terminal(["leaks", "l.tm"], 100, TERM_PROGRAM="x", NO_COLOR="yes"):
