@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* trace: runs a command and records every request it makes, for 'tiermalloc replay'. */
+/*
+ * trace: runs a command and records every request it makes, or takes a recording that TIERMALLOC_TRACE
+ * made: both become a trace for 'tiermalloc replay'.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -15,10 +18,22 @@
 #include "tools/run_paths.h"
 #include "tools/trace_convert.h"
 
+static int convert(const char *recording, const char *out)
+{
+	struct tm_trace_sums sums;
+
+	int status = tm_trace_convert(recording, out, &sums);
+
+	if (status)
+		return status;
+	fprintf(stderr, "tiermalloc: trace: %llu events, %llu objects in '%s'\n",
+		(unsigned long long)sums.events, (unsigned long long)sums.objects, out);
+	return TM_EXIT_CLEAN;
+}
+
 /* The command's own recording becomes the trace; those of programs that it started are dropped. */
 static int finish(const char *folder, const struct tm_run_end *end, const char *out)
 {
-	struct tm_trace_sums sums;
 	char path[256];
 
 	snprintf(path, sizeof(path), "%s/%d", folder, (int)end->pid);
@@ -26,11 +41,7 @@ static int finish(const char *folder, const struct tm_run_end *end, const char *
 		tm_say("trace: nothing was recorded, see 'tiermalloc doctor'");
 		return TM_EXIT_TROUBLE;
 	}
-	if (tm_trace_convert(path, out, &sums) != 0)
-		return TM_EXIT_TROUBLE;
-	fprintf(stderr, "tiermalloc: trace: %llu events, %llu objects in '%s'\n",
-		(unsigned long long)sums.events, (unsigned long long)sums.objects, out);
-	return TM_EXIT_CLEAN;
+	return convert(path, out) == 0 ? TM_EXIT_CLEAN : TM_EXIT_TROUBLE;
 }
 
 static void remove_folder(const char *folder)
@@ -91,20 +102,26 @@ static int record(char **command, const char *out)
 
 int tm_cmd_trace(int argc, char **argv)
 {
-	const char *out = NULL;
-	int i = 1;
+	const char *out = NULL, *recording = NULL;
+	int i = 1, status;
 
-	if (i + 1 < argc && strcmp(argv[i], "-o") == 0) {
-		out = argv[i + 1];
-		i += 2;
+	for (; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
+		const char **value = strcmp(argv[i], "-o") == 0          ? &out
+				     : strcmp(argv[i], "--convert") == 0 ? &recording
+									 : NULL;
+
+		if (value == NULL)
+			return tm_say_unknown("trace", argv[i]);
+		if (i + 1 == argc)
+			return tm_say_no_value("trace", argv[i]);
+		*value = argv[++i];
 	}
 	if (i < argc && strcmp(argv[i], "--") == 0)
 		i++;
-	else if (i < argc && argv[i][0] == '-')
-		return strcmp(argv[i], "-o") == 0 ? tm_say_no_value("trace", argv[i])
-						  : tm_say_unknown("trace", argv[i]);
-	if (out == NULL || i >= argc)
-		return tm_say_needs("trace", "'-o TRACE' and a command");
-	int status = tm_export_check("trace", out, NULL);
-	return status ? status : record(argv + i, out);
+	if (out == NULL || (recording == NULL) == (i >= argc))
+		return tm_say_needs("trace", "'-o TRACE', and a command or '--convert RECORDING'");
+	status = tm_export_check("trace", out, recording);
+	if (status)
+		return status;
+	return recording ? convert(recording, out) : record(argv + i, out);
 }

@@ -260,14 +260,16 @@ static int convert(struct conversion *c, const struct tm_trace_record *r)
 
 /* --- reading and writing ---------------------------------------------------------------------- */
 
-static int read_records(struct conversion *c, struct tm_trace_record **ret, size_t *ret_count)
+/* NULL, or why there are none. */
+static const char *read_records(struct conversion *c, struct tm_trace_record **ret,
+				size_t *ret_count)
 {
 	struct tm_trace_record *all = NULL, r;
 	size_t count = 0, room = 0;
 	uint64_t magic;
 
 	if (fread(&magic, sizeof(magic), 1, c->in) != 1 || magic != TM_TRACE_RECORD_MAGIC)
-		return -1;
+		return "it is not what TIERMALLOC_TRACE records";
 	while (fread(&r, sizeof(r), 1, c->in) == 1) {
 		if (r.op == TM_TRACE_RECORD_TEXT) {
 			if (read_text(c, r.size) != 0)
@@ -281,7 +283,7 @@ static int read_records(struct conversion *c, struct tm_trace_record **ret, size
 			more = realloc(all, room * sizeof(*more));
 			if (more == NULL) {
 				free(all);
-				return -1;
+				return "there is not enough memory";
 			}
 			all = more;
 		}
@@ -292,7 +294,7 @@ static int read_records(struct conversion *c, struct tm_trace_record **ret, size
 		qsort(all, count, sizeof(*all), by_time);
 	*ret = all;
 	*ret_count = count;
-	return 0;
+	return NULL;
 }
 
 static const struct mapping *mapping_of(const struct conversion *c, uint64_t address)
@@ -368,14 +370,15 @@ int tm_trace_convert(const char *recording, const char *trace, struct tm_trace_s
 {
 	struct conversion c = {.in = fopen(recording, "re")};
 	struct tm_trace_record *records = NULL;
+	const char *why;
 	size_t count = 0;
-	int err = -1;
+	int err = 0;
 
-	if (c.in == NULL || read_records(&c, &records, &count) != 0) {
-		tm_say("the recording '%s' cannot be read: %s", recording,
-		       c.in == NULL ? strerror(errno) : "it is cut off, or memory is short");
+	why = c.in == NULL ? strerror(errno) : read_records(&c, &records, &count);
+	if (why) {
+		tm_say("the recording '%s' cannot be read: %s", recording, why);
+		err = TM_EXIT_USAGE;
 	} else {
-		err = 0;
 		for (size_t i = 0; i < count && err == 0; i++)
 			err = convert(&c, &records[i]);
 		if (err != 0)
@@ -383,6 +386,8 @@ int tm_trace_convert(const char *recording, const char *trace, struct tm_trace_s
 			       recording);
 		else
 			err = write_trace(&c, trace);
+		if (err != 0)
+			err = TM_EXIT_TROUBLE;
 	}
 	*ret = (struct tm_trace_sums){c.count, c.objects, c.unknown};
 	if (c.in)

@@ -11,7 +11,7 @@ struct tm_trace_sums {
 	uint64_t events, objects, unknown_frees;
 };
 
-/* 0; or -1 after one line on standard error. */
+/* 0; or an exit status after one line on standard error. */
 int tm_trace_convert(const char *recording, const char *trace, struct tm_trace_sums *ret);
 
 #endif

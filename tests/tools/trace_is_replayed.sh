@@ -45,6 +45,16 @@ if [ "$id" ]; then
 		{ cat out2; no "build-id: why"; }
 	grep -q -- '^  --rules:4: .* (no request of this trace comes from that file)$' out2 || { cat out2; no "file: why"; }
 fi
+# What a program recorded by itself.
+LD_PRELOAD=$TM_LIB TIERMALLOC_TRACE=by.itself python3 work.py
+"$tool" trace -o itself.tmt --convert by.itself 2>err || { cat err; no "a recording is not converted"; }
+grep -q '^tiermalloc: trace: [0-9]* events, [0-9]* objects' err || { cat err; no "nothing is said of the recording"; }
+"$tool" replay itself.tmt | grep -q '^steps  *20,' || no "steps of a recording are lost"
+"$tool" trace -o work.tmt --convert itself.tmt 2>err
+[ $? = 2 ] && grep -q "'itself.tmt'" err || { cat err; no "a trace is no recording"; }
+"$tool" trace -o by.itself --convert by.itself 2>/dev/null && no "a recording is written over"
+"$tool" trace -o x --convert by.itself -- true 2>/dev/null
+[ $? = 2 ] || no "a recording and a command: status"
 "$tool" trace -- true 2>/dev/null
 [ $? = 2 ] || no "trace without -o: status"
 "$tool" trace -o /no/such/dir/x -- true 2>/dev/null
