@@ -119,7 +119,7 @@ static tm_cu_ptr over_budget(uint16_t context)
 {
 	struct tm_pools *p = tm_context_at(context)->pools;
 	struct tm_pool_whole *w;
-	uint64_t keep, bytes;
+	uint64_t keep, spare, bytes;
 	tm_cu_ptr at = 0;
 	if (p == NULL ||
 	    (p->whole.idle_bytes <= p->keep_least && p->slab.empty_bytes <= p->keep_least &&
@@ -135,13 +135,15 @@ static tm_cu_ptr over_budget(uint16_t context)
 		return at;
 	}
 	/* One slab more than that: the next request would make it anew. */
-	if (p->slab.empty_bytes > keep &&
+	spare = tm_pools_spare(context, p->slab.asked);
+	if (p->slab.empty_bytes > keep + spare &&
 	    p->slab.empty_bytes > keep + tm_pools_slab_step(context, 0)) {
 		at = tm_pool_slab_remove_empty(&p->slab, &bytes);
 		if (at != 0)
 			tm_pools_changed(tm_context_at(context)->device, (int64_t)bytes);
 		return at;
 	}
+	keep += tm_pools_spare(context, p->vmm.asked * p->vmm.chunk_bytes);
 	if (tm_pool_vmm_idle_bytes(&p->vmm) > keep)
 		tm_pool_vmm_trim(&p->vmm, keep, tm_context_at(context)->done);
 	return 0;

@@ -237,6 +237,7 @@ struct tm_range *tm_pool_vmm_again(struct tm_pool_vmm *pool, uint64_t bytes, uin
 {
 	uint64_t chunks = chunks_of(pool, bytes);
 	struct tm_list_node *n;
+	pool->asked = chunks;
 	/* The youngest of that length: its lines may still be in caches. */
 	for (n = bin_of(pool, chunks)->last; n != NULL; n = n->prev) {
 		struct tm_range *r = TM_CONTAINER_OF(n, struct tm_range, same);

@@ -54,6 +54,7 @@ struct tm_pool_vmm {
 	struct tm_list idle, live;
 	uint64_t idle_chunks; /* mapped in idle ranges */
 	uint64_t live_chunks;
+	uint64_t asked;   /* chunks, by the last request */
 	uint64_t created; /* counters */
 	uint64_t hits, stitched;
 	struct tm_pool_vmm_stock small, large;

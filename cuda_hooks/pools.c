@@ -347,6 +347,13 @@ uint64_t tm_pools_budget(uint16_t context)
 	return tenth > least ? tenth : least;
 }
 
+uint64_t tm_pools_spare(uint16_t context, uint64_t asked)
+{
+	if (tm_root.options.cuda_keep_bytes != TM_OPTION_AUTO)
+		return 0;
+	return tm_bits_min(tm_bits_align_up(asked, CHUNK_BYTES), device_of(context)->total / 2);
+}
+
 uint64_t tm_pools_host_budget(uint16_t context)
 {
 	uint64_t option = tm_root.options.cuda_host_bytes;

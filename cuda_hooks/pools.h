@@ -46,6 +46,11 @@ enum tm_pools_use tm_pools_choose(uint16_t context, uint64_t bytes,
 
 /* [lock] Bytes that may lie idle on a context's device, and whether so much is left besides. */
 uint64_t tm_pools_budget(uint16_t context);
+/*
+ * Besides that, room for one more block of the last request's size: the next one would make it anew, and on a
+ * small device it alone may exceed the budget. No more than half of the device: others are there, too.
+ */
+uint64_t tm_pools_spare(uint16_t context, uint64_t asked);
 uint64_t tm_pools_host_budget(uint16_t context);
 bool tm_pools_is_low(uint16_t context, uint32_t now_ms);
 
