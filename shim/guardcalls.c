@@ -2,15 +2,20 @@
 /*
  * guardcalls: system calls of the program that change what our memory or our helper is.
  *
- * Advice, locks, policies and protection stay with pages when a block is freed: the zone is told, so
- * that the next owner gets plain pages (H93). Changing the user, or leaving a namespace, is refused
+ * Advice, locks, policies and protection stay with pages when a block is freed, and so does another
+ * mapping that the program put in their place: the zone is told, so that the next owner gets plain
+ * pages (H93). Changing the user, or leaving a namespace, is refused
  * or goes wrong while the helper's thread is there: it is stopped first. A filter that the program sets
  * for itself may kill for an open or a clone: from its request on we do neither (H68). Each ends in a
  * jump to the next definition, which may be another interposer's; its result and errno are the caller's.
  */
+#include <asm/shmbuf.h>
 #include <errno.h>
+#include <linux/ipc.h>
+#include <linux/mman.h>
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
+#include <linux/shm.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -25,6 +30,15 @@
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 
+/* For older headers. */
+enum advice {
+	ADVICE_COLD = 20,
+	ADVICE_PAGEOUT = 21,
+	ADVICE_POPULATE_READ = 22,
+	ADVICE_POPULATE_WRITE = 23,
+	ADVICE_COLLAPSE = 25,
+};
+
 typedef _Atomic uintptr_t cache;
 
 /* The next definition; resolved at the first call: two threads find the same. */
@@ -38,18 +52,65 @@ TM_INLINE uintptr_t next_of(cache *c, const char *name)
 	return address;
 }
 
-static TM_COLD int not_here(void)
-{
-	errno = ENOSYS;
-	return -1;
-}
-
 static void about_pages(const void *start, size_t bytes)
 {
 	if (tm_boot_is_ready() && tm_root.server == TM_SERVER_ENGINE) {
 		tm_zone_taint(start, bytes);
 		tm_span_taint(start, bytes);
 	}
+}
+
+/* What leaves no trace for a later owner: most of what programs advise, and all that we do ourselves. */
+static bool leaves_traces(int advice)
+{
+	switch (advice) {
+	case MADV_NORMAL:
+	case MADV_WILLNEED:
+	case MADV_DONTNEED:
+	case MADV_FREE:
+	case ADVICE_COLD:
+	case ADVICE_PAGEOUT:
+	case ADVICE_POPULATE_READ:
+	case ADVICE_POPULATE_WRITE:
+	case ADVICE_COLLAPSE: return false;
+	default: return true;
+	}
+}
+
+static void about_advice(const void *start, size_t bytes, int advice)
+{
+	if (leaves_traces(advice))
+		about_pages(start, bytes);
+}
+
+/* Another mapping in the place of pages. */
+static void about_mapping(const void *start, size_t bytes, int flags)
+{
+	if ((flags & MAP_FIXED) != 0)
+		about_pages(start, bytes);
+}
+
+static void about_move(const void *old, size_t old_bytes, size_t bytes, int flags, const void *to)
+{
+	about_pages(old, old_bytes);
+	if ((flags & MREMAP_FIXED) != 0)
+		about_pages(to, bytes);
+}
+
+/* How long the segment is, the kernel knows. */
+static void about_segment(int id, const void *start, int flags)
+{
+	struct shmid64_ds segment;
+
+	if ((flags & SHM_REMAP) != 0 &&
+	    tm_syscall6(SYS_shmctl, id, IPC_STAT, (long)&segment, 0, 0, 0) == 0)
+		about_pages(start, segment.shm_segsz);
+}
+
+static TM_COLD int not_here(void)
+{
+	errno = ENOSYS;
+	return -1;
 }
 
 static void about_process(void)
@@ -68,15 +129,24 @@ static void about_process(void)
 		uintptr_t address = next_of(&at, #name);                                           \
 		before;                                                                            \
 		if (address == 0)                                                                  \
-			return not_here();                                                         \
+			return (type)(intptr_t)not_here();                                         \
 		TM_ELF_FUNCTION(address, &next);                                                   \
 		return next arguments;                                                             \
 	}
 
 FORWARD(int, madvise, (void *start, size_t bytes, int advice), (start, bytes, advice),
-	about_pages(start, bytes))
+	about_advice(start, bytes, advice))
 FORWARD(int, posix_madvise, (void *start, size_t bytes, int advice), (start, bytes, advice),
-	about_pages(start, bytes))
+	about_advice(start, bytes, advice))
+FORWARD(void *, mmap, (void *start, size_t bytes, int prot, int flags, int fd, off_t offset),
+	(start, bytes, prot, flags, fd, offset), about_mapping(start, bytes, flags))
+FORWARD(void *, mmap64, (void *start, size_t bytes, int prot, int flags, int fd, off_t offset),
+	(start, bytes, prot, flags, fd, offset), about_mapping(start, bytes, flags))
+FORWARD(int, munmap, (void *start, size_t bytes), (start, bytes), about_pages(start, bytes))
+FORWARD(void *, mremap, (void *old, size_t old_bytes, size_t bytes, int flags, void *to),
+	(old, old_bytes, bytes, flags, to), about_move(old, old_bytes, bytes, flags, to))
+FORWARD(void *, shmat, (int id, const void *start, int flags), (id, start, flags),
+	about_segment(id, start, flags))
 FORWARD(int, mlock, (const void *start, size_t bytes), (start, bytes), about_pages(start, bytes))
 FORWARD(int, mlock2, (const void *start, size_t bytes, unsigned flags), (start, bytes, flags),
 	about_pages(start, bytes))
@@ -153,11 +223,18 @@ TM_EXPORT int prctl(int option, unsigned long a, unsigned long b, unsigned long 
 	return next(option, a, b, c, d);
 }
 
-static void about_call(long number, long a, long b, long c)
+static void about_call(long number, long a, long b, long c, long d, long e)
 {
 	switch (number) {
-	case SYS_madvise:
+	case SYS_madvise: about_advice((const void *)a, (size_t)b, (int)c); break;
+	case SYS_mmap: about_mapping((const void *)a, (size_t)b, (int)d); break;
+	case SYS_mremap:
+		about_move((const void *)a, (size_t)b, (size_t)c, (int)d, (const void *)e);
+		break;
+	case SYS_shmat: about_segment((int)a, (const void *)b, (int)c); break;
+	case SYS_munmap:
 	case SYS_mprotect:
+	case SYS_pkey_mprotect:
 	case SYS_mlock:
 	case SYS_mlock2:
 	case SYS_mbind: about_pages((const void *)a, (size_t)b); break;
@@ -180,11 +257,11 @@ static void about_call(long number, long a, long b, long c)
  * call lies on the caller's stack, where C would write it back, over what the caller keeps there if it
  * gave fewer.
  */
-uintptr_t tm_guardcalls_syscall(long number, long a, long b, long c);
+uintptr_t tm_guardcalls_syscall(long number, long a, long b, long c, long d, long e);
 
-uintptr_t tm_guardcalls_syscall(long number, long a, long b, long c)
+uintptr_t tm_guardcalls_syscall(long number, long a, long b, long c, long d, long e)
 {
 	static cache known;
-	about_call(number, a, b, c);
+	about_call(number, a, b, c, d, e);
 	return tm_fork_by_number(next_of(&known, "syscall"), number, a, b);
 }

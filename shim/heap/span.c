@@ -350,10 +350,15 @@ int32_t tm_span_index(const struct tm_granule *head, const void *p)
 void tm_span_taint(const void *addr, size_t bytes)
 {
 	const char *end = (const char *)addr + bytes;
+	const char *from;
 
 	if (!tm_zone_contains(addr))
 		return;
-	for (const char *p = addr; p < end && tm_zone_contains(p); p += TM_GRANULE_BYTES) {
+	/* a free looks at the granule where its slot starts, at most one before */
+	from = (const char *)addr - (uintptr_t)addr % TM_GRANULE_BYTES;
+	if (tm_zone_contains(from - TM_GRANULE_BYTES))
+		from -= TM_GRANULE_BYTES;
+	for (const char *p = from; p < end && tm_zone_contains(p); p += TM_GRANULE_BYTES) {
 		struct tm_granule *g = tm_zone_granule(p);
 
 		if (g->kind == TM_SPAN_MEDIUM)
