@@ -13,21 +13,28 @@
 
 struct tm_driver tm_driver;
 
-/* Every function of the driver: replaced ones first, in the order of the table. */
+/*
+ * Every function of the driver: replaced ones first, in the order of the table. The texts lie in it:
+ * the loader would write every pointer in every process, with CUDA or without.
+ */
 struct row {
-	const char *symbol;
-	const char *name; /* NULL: not replaced */
-	size_t slot;      /* offset in struct tm_driver */
+	char symbol[40];
+	char name[36]; /* empty: not replaced */
+	uint16_t slot; /* offset in struct tm_driver */
 };
 
 static const struct row rows[] = {
 #define D(symbol, name, version, stream, kind, parameters, arguments)                              \
 	{#symbol, name, offsetof(struct tm_driver, symbol)},
 #include "shim/base/cuda_api.def"
-#define U(symbol, version, parameters, arguments)                                                  \
-	{#symbol, NULL, offsetof(struct tm_driver, symbol)},
+#define U(symbol, version, parameters, arguments) {#symbol, "", offsetof(struct tm_driver, symbol)},
 #include "shim/base/cuda_api.def"
 };
+
+static bool is_replaced(size_t row)
+{
+	return row < TM_ARRAY_LEN(rows) && rows[row].name[0] != '\0';
+}
 
 /* Our exports, by row; filled by code, so that no relocation is needed in a process without CUDA. */
 static uintptr_t hook_of(size_t row)
@@ -125,10 +132,10 @@ static void *answer(const char *name, void *found)
 {
 	struct tm_elf_object object;
 	size_t i;
-	for (i = 0; i < TM_ARRAY_LEN(rows) && rows[i].name != NULL; i++)
+	for (i = 0; is_replaced(i); i++)
 		if (same(rows[i].symbol, name))
 			break;
-	if (i == TM_ARRAY_LEN(rows) || rows[i].name == NULL || (uintptr_t)found == hook_of(i))
+	if (!is_replaced(i) || (uintptr_t)found == hook_of(i))
 		return found;
 	if (!tm_driver_is_bound() && tm_elf_containing((uintptr_t)found, &object))
 		bind(&object);
@@ -140,18 +147,17 @@ static void *answer(const char *name, void *found)
 	return (void *)hook_of(i);
 }
 
-static const struct tm_dl_entry entries[] = {
-#define D(symbol, name, version, stream, kind, parameters, arguments) {#symbol, answer},
-#include "shim/base/cuda_api.def"
-};
-
 void tm_driver_want_names(void)
 {
+	static struct tm_dl_entry entries[TM_ARRAY_LEN(rows)];
 	static _Atomic uint32_t done;
+	size_t count = 0;
 	if (tm_root.options.cuda == TM_CUDA_OFF ||
 	    atomic_exchange_explicit(&done, 1, memory_order_acq_rel) != 0)
 		return;
-	if (tm_dl_register(entries, TM_ARRAY_LEN(entries)) != 0)
+	for (; is_replaced(count); count++)
+		entries[count] = (struct tm_dl_entry){rows[count].symbol, answer};
+	if (tm_dl_register(entries, count) != 0)
 		tm_msg(TM_MSG_WARN, "no room for the CUDA names: calls by dlsym are not seen");
 }
 
@@ -170,7 +176,7 @@ void *tm_driver_substitute(const char *name, void *found)
 {
 	size_t i;
 	atomic_fetch_add_explicit(&lookups, 1, memory_order_relaxed);
-	for (i = 0; i < TM_ARRAY_LEN(rows) && rows[i].name != NULL; i++) {
+	for (i = 0; is_replaced(i); i++) {
 		/* The name too: two exports of a driver may be one function. */
 		if (!is_real(i, (uintptr_t)found) ||
 		    (!same(rows[i].name, name) && !same(rows[i].symbol, name)))

@@ -44,27 +44,19 @@ static bool same(const char *a, const char *b)
 	return *a == *b;
 }
 
-static const struct tm_dl_entry *lookup_family(const char *name)
-{
-	size_t i;
-	for (i = 0; i < tm_family_dl_count; i++)
-		if (tm_family_dl[i].name[0] == name[0] && same(tm_family_dl[i].name, name))
-			return &tm_family_dl[i];
-	return NULL;
-}
-
 /* The family is searched in place: most programs register nothing, and touch no page of the buckets. */
-static const struct tm_dl_entry *lookup(const char *name)
+static tm_dl_handler lookup(const char *name)
 {
 	uint32_t i;
-	const struct tm_dl_entry *e = lookup_family(name);
-	if (e != NULL || atomic_load_explicit(&entries_used, memory_order_acquire) == 0)
-		return e;
+	const struct tm_dl_entry *e;
+	tm_dl_handler family = tm_family_dl(name);
+	if (family != NULL || atomic_load_explicit(&entries_used, memory_order_acquire) == 0)
+		return family;
 	i = hash_of(name) % BUCKETS;
 	for (;; i = (i + 1) % BUCKETS) {
 		e = atomic_load_explicit(&bucket[i], memory_order_acquire);
 		if (e == NULL || same(e->name, name))
-			return e;
+			return e == NULL ? NULL : e->handler;
 	}
 }
 
@@ -100,14 +92,14 @@ void *tm_dl_real_dlsym(void *handle, const char *name)
 }
 
 /* Who asks for the next one is asked about by his own address; the real function is not called. */
-static void *answer_next(const struct tm_dl_entry *e, const char *name, const void *caller)
+static void *answer_next(tm_dl_handler handler, const char *name, const void *caller)
 {
 	struct tm_elf_object where;
 	uintptr_t found = tm_elf_next_after((uintptr_t)caller, name, &where);
 	void *given;
 	if (found == 0)
 		return TM_DL_PASS;
-	given = e->handler(name, (void *)found);
+	given = handler(name, (void *)found);
 	/* Not replaced: the real function also knows versions and namespaces. */
 	return given == (void *)found ? TM_DL_PASS : given;
 }
@@ -130,7 +122,7 @@ static void *answer_cuda(void *handle, const char *name)
 
 void *tm_dl_answer(void *handle, const char *name, const void *caller)
 {
-	const struct tm_dl_entry *e;
+	tm_dl_handler handler;
 	void *found;
 	bool cuda = name != NULL && name[0] == 'c' && name[1] == 'u';
 	if (name == NULL || (handle == RTLD_DEFAULT && !cuda) || !tm_boot() ||
@@ -138,29 +130,29 @@ void *tm_dl_answer(void *handle, const char *name, const void *caller)
 		return TM_DL_PASS;
 	if (cuda && ((found = answer_cuda(handle, name)) != NULL || handle == RTLD_DEFAULT))
 		return found;
-	e = lookup(name);
-	if (e == NULL)
+	handler = lookup(name);
+	if (handler == NULL)
 		return TM_DL_PASS;
 	if (handle == RTLD_NEXT)
-		return answer_next(e, name, caller);
+		return answer_next(handler, name, caller);
 	found = tm_dl_real_dlsym(handle, name);
-	return found == NULL ? NULL : e->handler(name, found);
+	return found == NULL ? NULL : handler(name, found);
 }
 
 /* Only of a real handle: the next definition of a version is not ours to replace. */
 void *tm_dl_answer_version(void *handle, const char *name, const char *version)
 {
 	void *(*real)(void *, const char *, const char *) = NULL;
-	const struct tm_dl_entry *e;
+	tm_dl_handler handler;
 	uintptr_t address;
 	void *found;
 	if (name == NULL || handle == RTLD_DEFAULT || handle == RTLD_NEXT || !tm_boot() ||
-	    tm_root.server != TM_SERVER_ENGINE || (e = lookup(name)) == NULL)
+	    tm_root.server != TM_SERVER_ENGINE || (handler = lookup(name)) == NULL)
 		return TM_DL_PASS;
 	address = tm_dl_find_dlvsym();
 	TM_ELF_FUNCTION(address, &real);
 	found = real == NULL ? NULL : real(handle, name, version);
-	return found == NULL ? NULL : e->handler(name, found);
+	return found == NULL ? NULL : handler(name, found);
 }
 
 /* --- dlopen ----------------------------------------------------------------------------------- */

@@ -303,10 +303,10 @@ static void *answer_family(const char *name, void *found)
 }
 
 /* The C part of symbols.def: libstdc++'s operators call malloc, which is ours, whoever finds them. */
-const struct tm_dl_entry tm_family_dl[] = {
-#define C(name) {name, answer_family},
-#define GNU(name) {name, answer_family},
-#define GLIBC(name) {name, answer_family},
+static const char dl_names[][24] = {
+#define C(name) name,
+#define GNU(name) name,
+#define GLIBC(name) name,
 #define CXX(name)
 #define PROCESS(name)
 #define S(name, kind, family, meaning) family(#name)
@@ -314,4 +314,12 @@ const struct tm_dl_entry tm_family_dl[] = {
 #undef S
 };
 
-const size_t tm_family_dl_count = TM_ARRAY_LEN(tm_family_dl);
+tm_dl_handler tm_family_dl(const char *name)
+{
+	struct tm_str wanted = tm_str_of(name);
+
+	for (size_t i = 0; i < TM_ARRAY_LEN(dl_names); i++)
+		if (tm_str_is(wanted, dl_names[i]))
+			return answer_family;
+	return NULL;
+}

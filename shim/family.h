@@ -34,8 +34,7 @@ void tm_family_malloc_stats(void);
 int tm_family_mallopt(int parameter, int value);
 int tm_family_malloc_trim(size_t pad);
 
-/* What dlsym answers for these names on libc's handle: our functions (H92). */
-extern TM_HIDDEN const struct tm_dl_entry tm_family_dl[];
-extern TM_HIDDEN const size_t tm_family_dl_count;
+/* What dlsym answers for a name of ours on libc's handle: our function (H92). NULL: none of ours. */
+tm_dl_handler tm_family_dl(const char *name);
 
 #endif

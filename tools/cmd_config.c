@@ -43,6 +43,7 @@ struct shown {
 	const struct tm_tunable_row *row;
 	char value[160];
 	const char *source;
+	const char *meaning;
 };
 
 static void show(struct shown *ret, const struct tm_options *options, enum tm_tunable which)
@@ -51,6 +52,7 @@ static void show(struct shown *ret, const struct tm_options *options, enum tm_tu
 
 	ret->row = &tm_tunables_rows[which];
 	ret->source = tm_tunables_source_name((enum tm_source)options->source[which]);
+	ret->meaning = tm_config_man_meaning(which);
 	len = tm_tunables_print(ret->value, sizeof(ret->value), options, which);
 	if (len >= sizeof(ret->value))
 		strcpy(ret->value + sizeof(ret->value) - 4, "...");
@@ -76,14 +78,14 @@ static void print_line(const struct shown *shown, const struct widths *w, size_t
 		printf("\n    ");
 	else
 		printf("  ");
-	printf("%s%s\n", shown->row->meaning, shown->row->built ? "" : " (not in this build)");
+	printf("%s%s\n", shown->meaning, shown->row->built ? "" : " (not in this build)");
 }
 
 static void print_all(const struct tm_options *options)
 {
 	static const struct tm_tunable_row heading = {
-		.name = "VARIABLE", .value = "DEFAULT", .meaning = "MEANING", .built = true};
-	struct shown first = {&heading, "VALUE", "SOURCE"};
+		.name = "VARIABLE", .value = "DEFAULT", .built = true};
+	struct shown first = {&heading, "VALUE", "SOURCE", "MEANING"};
 	struct shown all[TM_TUNABLE_COUNT];
 	struct widths w = {8, 5, 7, 6};
 	size_t limit = columns();

@@ -37,7 +37,7 @@ static int check_built(const char *option, enum tm_tunable which)
 	if (tm_tunables_rows[which].built)
 		return 0;
 	return tm_say_usage("run: '%s' has no effect, this build lacks %s", option,
-			    tm_tunables_rows[which].part);
+			    tm_tunables_part(&tm_tunables_rows[which]));
 }
 
 static int check_readable(const char *option, const char *path)

@@ -7,7 +7,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shim/base/tunables.h"
+static const struct {
+	const char *meaning;
+	const char *details;
+} texts[TM_TUNABLE_COUNT] = {
+#define T(name, field, kind, words, value, allowed, part, meaning, details) {meaning, details},
+#include "shim/base/tunables.def"
+#undef T
+};
+
+const char *tm_config_man_meaning(enum tm_tunable which)
+{
+	return texts[which].meaning;
+}
 
 /* Changes with the text, not with the day of the build: the page is committed. */
 #define PAGE_DATE "October 1, 2025"
@@ -175,26 +187,27 @@ static void print_sentence(const char *phrase)
 	print_text(line);
 }
 
-static void print_row(const struct tm_tunable_row *row)
+static void print_row(enum tm_tunable which)
 {
+	const struct tm_tunable_row *row = &tm_tunables_rows[which];
 	char line[256];
 
 	printf(".It Ev %s\n", row->name);
-	print_sentence(row->meaning);
+	print_sentence(texts[which].meaning);
 	snprintf(line, sizeof(line), "Allowed: %s; the default is %s.", row->allowed, row->value);
 	print_text(line);
-	if (row->details[0]) {
+	if (texts[which].details[0]) {
 		puts(".Pp");
-		print_text(row->details);
+		print_text(texts[which].details);
 	}
 	if (!row->built)
-		printf(".Pp\nNot in this build, which lacks %s.\n", row->part);
+		printf(".Pp\nNot in this build, which lacks %s.\n", tm_tunables_part(row));
 }
 
 void tm_config_man_print(void)
 {
 	fputs(head, stdout);
 	for (int i = 0; i < TM_TUNABLE_COUNT; i++)
-		print_row(&tm_tunables_rows[i]);
+		print_row((enum tm_tunable)i);
 	fputs(tail, stdout);
 }

@@ -22,9 +22,11 @@ enum {
 #undef P
 };
 
-#define P(part, built, name) static const char part_name_##part[] TM_UNUSED = name;
+enum {
+#define P(part, built, name) PART_##part,
 #include "shim/base/parts.def"
 #undef P
+};
 
 const struct tm_tunable_row tm_tunables_rows[TM_TUNABLE_COUNT] = {
 #define T(name, field, kind, words, value, allowed, part, meaning, details)                        \
@@ -32,11 +34,9 @@ const struct tm_tunable_row tm_tunables_rows[TM_TUNABLE_COUNT] = {
 	 value,                                                                                    \
 	 words,                                                                                    \
 	 allowed,                                                                                  \
-	 part_name_##part,                                                                         \
-	 meaning,                                                                                  \
-	 details,                                                                                  \
 	 (uint16_t)offsetof(struct tm_options, field),                                             \
 	 TM_KIND_##kind,                                                                           \
+	 PART_##part,                                                                              \
 	 PART_BUILT_##part},
 #include "shim/base/tunables.def"
 #undef T
@@ -44,14 +44,19 @@ const struct tm_tunable_row tm_tunables_rows[TM_TUNABLE_COUNT] = {
 
 /* Parts that words of a row name. */
 static const struct {
-	const char *id;
-	const char *name;
+	char id[16];
+	char name[28];
 	bool built;
 } parts[] = {
 #define P(part, built, name) {#part, name, built},
 #include "shim/base/parts.def"
 #undef P
 };
+
+const char *tm_tunables_part(const struct tm_tunable_row *row)
+{
+	return parts[row->part].name;
+}
 
 /* The name of a part that this build lacks, NULL for one that it has. */
 static const char *missing_part(struct tm_str id)
@@ -176,7 +181,7 @@ static void apply(struct reading *reading, int index, struct tm_str name, struct
 	if (value.len == 0) /* as if it were not set */
 		return;
 	if (!row->built && !is_inert(row, value)) {
-		report(reading, TM_TROUBLE_NOT_BUILT, name, value, row->part);
+		report(reading, TM_TROUBLE_NOT_BUILT, name, value, tm_tunables_part(row));
 		return;
 	}
 	missing = missing_part(tm_tunables_parse_part(row, value));

@@ -153,21 +153,25 @@ bool tm_tunables_is_warning(const struct tm_tunables_problem *problem);
 /* The problem as one line, without "tiermalloc: " and newline; result as tm_fmt. */
 size_t tm_tunables_describe(char *buf, size_t size, const struct tm_tunables_problem *problem);
 
-/* One row of tunables.def. */
+/*
+ * What the library needs of one row of tunables.def. Texts lie in it: the loader would write every
+ * pointer of every process, and copy the pages they lie on. A longer one does not compile.
+ */
 struct tm_tunable_row {
-	const char *name;
-	const char *value; /* the default, as text */
-	const char *words;
-	const char *allowed;
-	const char *part;
-	const char *meaning;
-	const char *details;
+	char name[28];
+	char value[8]; /* the default, as text */
+	char words[68];
+	char allowed[56];
 	uint16_t offset;
 	uint8_t kind;
+	uint8_t part; /* see tm_tunables_part */
 	bool built;
 };
 
 extern TM_HIDDEN const struct tm_tunable_row tm_tunables_rows[TM_TUNABLE_COUNT];
+
+/* What the row needs, as a message names it. */
+const char *tm_tunables_part(const struct tm_tunable_row *row);
 
 /* The value as a user would write it; result as tm_fmt. */
 size_t tm_tunables_print(char *buf, size_t size, const struct tm_options *options,

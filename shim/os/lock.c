@@ -43,7 +43,7 @@ static TM_TLS uint64_t held_ranks;
 static TM_TLS uint32_t held_in; /* the generation they were taken in */
 #endif
 
-static const char *const rank_names[] = {
+static const char rank_names[][12] = {
 #define X(rank, meaning) #rank,
 #include "shim/base/lock_ranks.def"
 #undef X
