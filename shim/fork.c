@@ -22,9 +22,6 @@
 #include "shim/thread.h"
 #include "shim/trace.h"
 
-/* Which library the handlers belong to: libc drops those of unloaded ones. */
-extern void *__dso_handle __attribute__((visibility("hidden")));
-
 /*
  * A signal handler may fork in the middle of an allocation of its own thread, and may return in the
  * child, which goes on there. It must not wait for locks that this thread holds, nor may the child find
@@ -183,8 +180,9 @@ TM_AT_START_CODE void tm_fork_init(void)
 	if (__atomic_exchange_n(&done, 1, __ATOMIC_RELAXED) != 0)
 		return;
 	register_atfork = next_register();
+	/* the last: which library, told when one is unloaded, which we never are */
 	if (register_atfork != NULL)
-		register_atfork(prepare, in_parent, in_child, &__dso_handle);
+		register_atfork(prepare, in_parent, in_child, &fork_now);
 }
 
 int tm_fork_register(void (*before)(void), void (*parent)(void), void (*child)(void), void *dso)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # libtmcore_a_SOURCES: logic that unit tests may link. libtiermalloc_so_SOURCES: what interposes.
 include_HEADERS += %reldir%/tiermalloc.h
-EXTRA_DIST += %reldir%/tiermalloc.map
+EXTRA_DIST += %reldir%/tiermalloc.map %reldir%/start.ld
 
 libtmcore_a_SOURCES += \
 	%reldir%/alloc.c \

@@ -139,7 +139,7 @@ size_t tm_annex_tick(void)
 	return bytes;
 }
 
-void tm_annex_init(void)
+TM_AT_START_CODE void tm_annex_init(void)
 {
 	for (int i = 0; i < TM_TIER_COUNT; i++)
 		tm_lock_register(&locks[i]);

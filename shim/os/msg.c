@@ -46,7 +46,7 @@ TM_AT_START_CODE void tm_msg_set_mask(unsigned int mask)
 	atomic_store_explicit(&msg.mask_set, mask | MASK_IS_SET, memory_order_relaxed);
 }
 
-bool tm_msg_wants(enum tm_msg_level level)
+TM_AT_START_CODE bool tm_msg_wants(enum tm_msg_level level)
 {
 	unsigned int mask = atomic_load_explicit(&msg.mask_set, memory_order_relaxed);
 
