@@ -50,9 +50,6 @@ TM_INLINE void give_longer(void *p, struct tm_granule *g, enum tm_counting count
 	} else if (count == TM_COUNTED && bits == TM_OWNER_ARENA &&
 		   tm_tcache_give_arena(p, g) == TM_FREE_DONE) {
 		return;
-	} else if (tm_tcache_is_mine(g, TM_SPAN_MEDIUM, count)) {
-		if (tm_tcache_give(p, g, TM_SPAN_MEDIUM, count) == TM_FREE_DONE)
-			return;
 	} else if (tm_tcache_give_remote(p, g, TM_SPAN_MEDIUM, count) == TM_FREE_DONE) {
 		return;
 	}
@@ -81,11 +78,16 @@ TM_INLINE void give(void *p, enum tm_counting count)
 		return;
 	}
 	struct tm_granule *g = tm_zone_granule(p);
-	if (TM_LIKELY(tm_tcache_is_mine(g, TM_SPAN_SMALL, count))) {
+	uintptr_t whose = count == TM_COUNTED ? tm_tcache_whose(g, count) : 0;
+	if (TM_LIKELY(count == TM_COUNTED ? whose == 0 : tm_tcache_is_mine(g, count))) {
 		if (TM_LIKELY(tm_tcache_give(p, g, TM_SPAN_SMALL, count) == TM_FREE_DONE))
 			return;
-	} else if (tm_tcache_is_mine(g, TM_SPAN_SOLO, count)) {
+	} else if ((whose = count == TM_COUNTED ? whose : tm_tcache_whose(g, count)) ==
+		   TM_OWNER_SOLO) {
 		if (tm_tcache_give(p, g, TM_SPAN_SOLO, count) == TM_FREE_DONE)
+			return;
+	} else if (whose == TM_OWNER_MEDIUM) {
+		if (tm_tcache_give(p, g, TM_SPAN_MEDIUM, count) == TM_FREE_DONE)
 			return;
 	}
 	if (count == TM_COUNTED)
@@ -109,16 +111,57 @@ TM_INLINE void give_sized(void *p, size_t size, enum tm_counting count)
 	give(p, count);
 }
 
+/*
+ * Small slots are whole vectors of 16 bytes. Up to four are cleared or copied in place, two or four of
+ * them that may overlap: a call of libc takes three times the instructions.
+ */
+typedef uint64_t vector __attribute__((vector_size(16), may_alias));
+#define VECTORS 4
+
+/* Clears the slot of a request of 1 to 16 * VECTORS bytes. */
+TM_INLINE void *clear(void *p, size_t bytes)
+{
+	vector *v = p, *last = (vector *)((char *)p + ((bytes - 1) & ~(size_t)15));
+
+	*v = *last = (vector){0};
+	if (bytes > 2 * sizeof(*v))
+		v[1] = last[-1] = (vector){0};
+	return p;
+}
+
+/* Copies 1 to VECTORS vectors. */
+TM_INLINE void copy(void *to, const void *from, size_t vectors)
+{
+	vector *v = to;
+	const vector *w = from;
+	vector first = w[0], last = w[vectors - 1];
+
+	if (vectors > 2) {
+		vector second = w[1], third = w[vectors - 2];
+
+		v[1] = second;
+		v[vectors - 2] = third;
+	}
+	v[0] = first;
+	v[vectors - 1] = last;
+}
+
+static TM_NOINLINE void *too_long(void)
+{
+	errno = ENOMEM;
+	return NULL;
+}
+
 TM_INLINE void *take_zeroed(size_t n, size_t size, const struct tm_site *site,
 			    enum tm_counting count)
 {
 	size_t bytes;
 
-	if (!tm_alloc_product(n, size, &bytes))
-		return NULL;
+	if (TM_UNLIKELY(__builtin_mul_overflow(n, size, &bytes)))
+		return too_long();
 	void *p = take(bytes, site, count);
 	if (TM_LIKELY(p != NULL))
-		return memset(p, 0, bytes);
+		return bytes - 1 < VECTORS * sizeof(vector) ? clear(p, bytes) : memset(p, 0, bytes);
 	return tm_alloc_zero_slow(bytes, site == NULL ? TM_SITE_HERE : *site);
 }
 
@@ -287,34 +330,53 @@ VARIANTS(, TM_COUNTED, slow_counted)
 VARIANTS(_checked, TM_CHECKED, slow_plain)
 VARIANTS(_plain, TM_PLAIN, slow_plain)
 
-/* One of the caller's own small slots to another small class. NULL: nothing was done. */
-TM_INLINE void *resize_small(void *p, size_t size, enum tm_counting count)
+static TM_NOINLINE void *move_longer(void *p, void *fresh, size_t bytes, void *entry)
 {
-	struct tm_granule *g = tm_zone_granule(p);
-	size_t klass = tm_class_of_small(size);
-	void *entry = NULL;
+	uintptr_t word = tm_heap_word;
 
-	if (TM_UNLIKELY(klass == g->klass || !tm_tcache_is_mine(g, TM_SPAN_SMALL, count) ||
-			!tm_tcache_entry(p, g, TM_SPAN_SMALL, &entry) || !tm_tcache_in_use(entry)))
-		return NULL;
-	void *fresh = tm_tcache_take(klass, size, TM_SPAN_SMALL, NULL, count);
-	if (TM_UNLIKELY(fresh == NULL))
-		return NULL;
-	/* classes are multiples of 16 bytes: no look at a table */
-	memcpy(fresh, p, (klass < g->klass ? klass : g->klass) * 16);
-	tm_tcache_push(p, g, TM_SPAN_SMALL, entry);
+	memcpy(fresh, p, bytes);
+	tm_tcache_push(tm_tcache_enter(word), p, tm_zone_granule(p), TM_SPAN_SMALL, entry);
+	tm_tcache_leave(word);
 	return fresh;
 }
 
+/* Reached by a jump, as slow_counted_here. */
+static TM_NOINLINE void *resize_slow_here(void *p, size_t size)
+{
+	return tm_alloc_realloc_slow(p, size, TM_SITE_HERE);
+}
+
+/* Here only one of the caller's own small slots to another small class. */
 TM_INLINE void *resize(void *p, size_t size, enum tm_counting count)
 {
-	if (TM_LIKELY(size - 1 < TM_SMALL_MAX && tm_zone_contains(p))) {
-		void *fresh = resize_small(p, size, count);
+	const struct tm_granule *g = tm_zone_granule(p);
+	size_t klass = (size + 15) / 16; /* as tm_class_of_small, which gcc would widen */
+	void *entry = NULL;
 
-		if (TM_LIKELY(fresh != NULL))
-			return fresh;
+	if (TM_UNLIKELY(size - 1 >= TM_SMALL_MAX || !tm_zone_contains(p) || klass == g->klass ||
+			!tm_tcache_is_mine(g, count) ||
+			!tm_tcache_entry(p, g, TM_SPAN_SMALL, &entry) || !tm_tcache_in_use(entry)))
+		goto slow;
+	uintptr_t word = tm_heap_word;
+	struct tm_heap *h = tm_tcache_enter(word);
+	void *fresh = tm_tcache_pop(h, klass, size, TM_SPAN_SMALL, NULL, count);
+	if (TM_UNLIKELY(fresh == NULL)) {
+		tm_tcache_leave(word);
+		goto slow;
 	}
-	return tm_alloc_realloc_slow(p, size, TM_SITE_HERE);
+	/* classes are multiples of 16 bytes: no look at a table */
+	size_t vectors = klass < g->klass ? klass : g->klass;
+	if (vectors > VECTORS) {
+		tm_tcache_leave(word);
+		return move_longer(p, fresh, vectors * sizeof(vector), entry);
+	}
+	copy(fresh, p, vectors);
+	tm_tcache_push(h, p, g, TM_SPAN_SMALL, entry);
+	tm_tcache_leave(word);
+	return fresh;
+slow:
+	return TM_TAIL_JUMPS ? resize_slow_here(p, size)
+			     : tm_alloc_realloc_slow(p, size, TM_SITE_HERE);
 }
 
 void *tm_alloc_realloc(void *p, size_t size)

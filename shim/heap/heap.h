@@ -42,8 +42,8 @@
 #define TM_HEAP_BUSY (TM_HEAP_TWIN | TM_HEAP_BUSY_BIT)
 #define TM_HEAP_STOLEN (TM_HEAP_TWIN | TM_HEAP_STOLEN_BIT)
 #define TM_HEAP_BITS (TM_HEAP_BUSY | TM_HEAP_STOLEN)
-/* In place of `self`: see inherit.h. No owner of a granule looks like it. */
-#define TM_HEAP_INHERITED ((uintptr_t)1)
+/* In place of `self`: see inherit.h. No owner of a granule looks like it, with TM_OWNER_BITS or without. */
+#define TM_HEAP_INHERITED ((uintptr_t)32)
 /* Room in the stride for what the layer above keeps per heap; zeros at first. [owner] */
 #define TM_HEAP_ROOM_OFFSET ((size_t)44 << 10)
 #define TM_HEAP_ROOM_BYTES (TM_HEAP_TWIN - TM_HEAP_ROOM_OFFSET)

@@ -37,27 +37,23 @@ TM_INLINE void tm_tcache_leave(uintptr_t word)
 }
 
 /*
- * A slot of the class for `size` bytes. NULL: take the slow path, the list is empty or the site new.
- * `form` is a constant too: which side entry the class has. `site`: NULL for the call of the function
- * that this is inlined into, looked at only once it is needed.
+ * A slot of the class for `size` bytes, within tm_tcache_enter. NULL: take the slow path, the list is empty
+ * or the site new. `form` is a constant too: which side entry the class has. `site`: NULL for the call of
+ * the function that this is inlined into, looked at only once it is needed.
  */
-TM_INLINE void *tm_tcache_take(size_t klass, size_t size, enum tm_span_kind form,
-			       const struct tm_site *site, enum tm_counting count)
+TM_INLINE void *tm_tcache_pop(struct tm_heap *h, size_t klass, size_t size, enum tm_span_kind form,
+			      const struct tm_site *site, enum tm_counting count)
 {
-	uintptr_t word = tm_heap_word;
-	struct tm_heap *h = tm_tcache_enter(word);
 	struct tm_slot *slot = h->list[klass];
 
 	if (TM_UNLIKELY(slot == NULL))
-		goto leave;
+		return NULL;
 	if (count == TM_COUNTED) {
 		uint64_t id, key = tm_account_key(site == NULL ? TM_SITE_HERE : *site);
 		struct tm_row *row = tm_account_probe(h, key, &id);
 
-		if (TM_UNLIKELY(row == NULL)) {
-			slot = NULL;
-			goto leave;
-		}
+		if (TM_UNLIKELY(row == NULL))
+			return NULL;
 		row->objects++;
 		row->bytes += size;
 		if (form == TM_SPAN_SMALL) {
@@ -77,7 +73,16 @@ TM_INLINE void *tm_tcache_take(size_t klass, size_t size, enum tm_span_kind form
 			*(tm_entry8 *)slot->entry = tm_entry8_make(0, 0, size);
 	}
 	h->list[klass] = slot->next;
-leave:
+	return slot;
+}
+
+TM_INLINE void *tm_tcache_take(size_t klass, size_t size, enum tm_span_kind form,
+			       const struct tm_site *site, enum tm_counting count)
+{
+	uintptr_t word = tm_heap_word;
+	struct tm_heap *h = tm_tcache_enter(word);
+	void *slot = tm_tcache_pop(h, klass, size, form, site, count);
+
 	tm_tcache_leave(word);
 	return slot;
 }
@@ -152,12 +157,10 @@ TM_INLINE bool tm_tcache_in_use(const void *entry)
 	return TM_LIKELY(((const struct tm_entry3 *)entry)->id != TM_ENTRY_FREE);
 }
 
-/* Puts a slot of the caller's own heap on its list. `entry`: NULL without the account. */
-TM_INLINE void tm_tcache_push(void *p, const struct tm_granule *g, enum tm_span_kind form,
-			      void *entry)
+/* Puts a slot of the caller's own heap on its list, within tm_tcache_enter. `entry`: NULL without any. */
+TM_INLINE void tm_tcache_push(struct tm_heap *h, void *p, const struct tm_granule *g,
+			      enum tm_span_kind form, void *entry)
 {
-	uintptr_t word = tm_heap_word;
-	struct tm_heap *h = tm_tcache_enter(word);
 	size_t klass = form == TM_SPAN_SOLO ? TM_SOLO_CLASS : g->klass;
 	struct tm_slot *slot = p;
 
@@ -167,24 +170,27 @@ TM_INLINE void tm_tcache_push(void *p, const struct tm_granule *g, enum tm_span_
 	}
 	slot->next = h->list[klass];
 	h->list[klass] = slot;
-	tm_tcache_leave(word);
 }
 
 /*
- * Whether it is a slot of the caller's own heap and of this form. The counted form asks the heap's
- * `self` and not the word: it is wiped in the child of a raw fork.
+ * The granule's owner less the caller's own heap: 0, TM_OWNER_MEDIUM or TM_OWNER_SOLO where it is a slot
+ * of that heap, by its form. The counted form asks the heap's `self` and not the word: it is wiped in the
+ * child of a raw fork.
  */
-TM_INLINE bool tm_tcache_is_mine(const struct tm_granule *g, enum tm_span_kind form,
-				 enum tm_counting count)
+TM_INLINE uintptr_t tm_tcache_whose(const struct tm_granule *g, enum tm_counting count)
 {
 	uintptr_t word = tm_heap_word;
-	uintptr_t self = count == TM_COUNTED ? ((struct tm_heap *)word)->self : word;
 
-	if (form == TM_SPAN_SMALL)
-		return g->owner ==
-		       self; /* plain: gcc makes an atomic load a separate instruction */
-	self |= form == TM_SPAN_SOLO ? TM_OWNER_SOLO : TM_OWNER_MEDIUM;
-	return tm_granule_owner(g) == self;
+	return tm_granule_owner(g) - (count == TM_COUNTED ? ((struct tm_heap *)word)->self : word);
+}
+
+/* Whether it is a small slot of the caller's own heap. */
+TM_INLINE bool tm_tcache_is_mine(const struct tm_granule *g, enum tm_counting count)
+{
+	if (count == TM_COUNTED)
+		return tm_tcache_whose(g, count) == 0;
+	return g->owner ==
+	       tm_heap_word; /* plain: gcc makes an atomic load a separate instruction */
 }
 
 /*
@@ -206,7 +212,9 @@ TM_INLINE enum tm_free_result tm_tcache_give(void *p, struct tm_granule *g, enum
 			       0)) {
 		return TM_FREE_OTHER;
 	}
-	tm_tcache_push(p, g, form, entry);
+	uintptr_t word = tm_heap_word;
+	tm_tcache_push(tm_tcache_enter(word), p, g, form, entry);
+	tm_tcache_leave(word);
 	return TM_FREE_DONE;
 }
 
@@ -240,24 +248,26 @@ TM_INLINE enum tm_free_result tm_tcache_give_remote(void *p, struct tm_granule *
 	uintptr_t word = tm_heap_word;
 	struct tm_outbox *box = ((struct tm_heap *)word)->outbox;
 	uintptr_t owner = tm_granule_owner(g) & ~(TM_OWNER_BITS ^ TM_OWNER_TAINTED);
+	void *entry = NULL;
 
 	/* Empty heaps, of a thread without one or a busy one, have no outbox. */
 	if (TM_UNLIKELY(box == NULL))
 		return TM_FREE_OTHER;
-	struct tm_magazine *m = tm_remote_magazine(box, owner);
-	if (TM_UNLIKELY(m->owner != owner)) /* or tainted, or nobody's */
-		return TM_FREE_OTHER;
-	void *entry = NULL;
 	if (count != TM_PLAIN) {
 		if (TM_UNLIKELY(!tm_tcache_entry(p, g, form, &entry)))
 			return TM_FREE_OTHER;
-		__builtin_prefetch(entry,
-				   1); /* from its owner's core, once: it is read and written */
+		/*
+		 * From its owner's core, once: it is read and written. The fence keeps gcc from reading
+		 * before, which would fetch the line twice.
+		 */
+		__builtin_prefetch(entry, 1);
+		TM_SIGNAL_FENCE();
 		if (!tm_tcache_in_use(entry))
 			return TM_FREE_OTHER;
 	}
+	struct tm_magazine *m = tm_remote_magazine(box, owner);
 	tm_tcache_enter(word);
-	/* a signal handler that ran since the look at the magazine may have handed it over */
+	/* another heap's, tainted, or nobody's; asked here, since a signal handler may hand it over */
 	if (TM_UNLIKELY(m->owner != owner)) {
 		tm_tcache_leave(word);
 		return TM_FREE_OTHER;

@@ -14,9 +14,9 @@ LOOP = 10  # of `pair` itself
 OFF = {"TIERMALLOC_LEDGER": "off"}
 MODES = (("on", {}), ("off", OFF), ("trust", dict(OFF, TIERMALLOC_ON_ERROR="trust")))
 # kind, bytes, most with the account, without it, and without what wrong frees are known by; None: not promised
-BOUNDS = (("pair", 32, 66, 50, 36), ("pair", 1536, 104, 81, 63), ("pair", 65536, 62, 49, 39),
-          ("calloc", 32, 86, 70, None), ("realloc", 32, 167, 140, None), ("memalign", 256, 94, 74, None),
-          ("remote", 32, 138, 123, 97))
+BOUNDS = (("pair", 32, 66, 50, 36), ("pair", 1536, 89, 69, 50), ("pair", 65536, 60, 48, 38),
+          ("calloc", 32, 82, 65, None), ("realloc", 32, 155, 118, None), ("memalign", 256, 94, 74, None),
+          ("remote", 32, 138, 124, 97))
 SLACK = 3
 GRIND = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
          "--soname-synonyms=somalloc=nouserintercepts"]

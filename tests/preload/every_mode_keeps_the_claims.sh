@@ -9,7 +9,7 @@ set -u
 [ -r "$TM_LIB" ] || { echo "no library"; exit 77; }
 fail=0
 programs="whole_family_follows_libc blocks_of_libc_go_back_by_free every_size_is_16_aligned realloc_keeps_content
-	usable_size_is_constant cxx_operators_mix_freely new_fails_as_cxx_demands free_keeps_errno
+	small_blocks_are_cleared_and_moved_whole usable_size_is_constant cxx_operators_mix_freely new_fails_as_cxx_demands free_keeps_errno
 	deepbind_plugins_share_the_heap frees_of_other_threads_are_reused many_static_objects"
 ours_only="wrong_frees_are_survived free_of_a_slot_never_given handle_of_libc_gives_our_family"
 try() { # MODE...: environment of the run
