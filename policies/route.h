@@ -119,33 +119,46 @@ void tm_route_freed_slow(struct tm_route *route, struct tm_route_thread *mine,
 #define TM_ROUTE_STAMP_NONE 0x10000u
 
 /*
- * The decision. The fast path: serving, a way of the cache that holds a finished decision, neither
- * clock nor counts are due. It reads the way, and nothing of the record.
+ * The fast path of tm_route_decide, whose arguments these are: serving, a way of the cache that holds a
+ * finished decision, neither clock nor counts are due. It reads the way, and nothing of the record. False:
+ * nothing was done. Of the request only what is looked at, so that it need not lie in memory.
  */
-TM_INLINE struct tm_route_decision tm_route_decide(struct tm_route *route,
-						   struct tm_route_thread *mine,
-						   const struct tm_route_request *request)
+TM_INLINE bool tm_route_recall(struct tm_route *route, struct tm_route_thread *mine, uint64_t key,
+			       size_t size, struct tm_route_decision *ret_decision)
 {
-	bool large = request->size >= TM_PHASE_LARGE_BYTES;
-	uint64_t key = tm_sites_key_fine(request->return_address, request->height, large);
 	struct tm_sites_way *way = &mine->cache.way[tm_sites_set(key)][0];
 	uint32_t tier;
 
 	way += way->key != key;
 	tier = way->settled ^ atomic_load_explicit(&route->stamp, memory_order_relaxed);
 	if (TM_UNLIKELY(way->key != key || tier - TM_TIER_PERSISTENT > TM_TIER_TEMPORARY - 1 ||
-			way->left == 0 || mine->left == 0 || request->size >= TM_PHASE_MODEL_BYTES))
-		return tm_route_decide_slow(route, mine, request);
+			way->left == 0 || mine->left == 0 || size >= TM_PHASE_MODEL_BYTES))
+		return false;
 	way->left--;
 	mine->left--;
-	mine->local.born_bytes += request->size;
-	mine->local.large_bytes += large ? request->size : 0;
-	return (struct tm_route_decision){
+	mine->local.born_bytes += size;
+	mine->local.large_bytes += size >= TM_PHASE_LARGE_BYTES ? size : 0;
+	*ret_decision = (struct tm_route_decision){
 		.site = way->index,
 		.tier = (uint8_t)tier,
 		.authority = TM_AUTHORITY_LEARNED,
 		.epoch = tm_lifetime_now(&route->epoch) & TM_LIFETIME_EPOCH_MASK,
 	};
+	return true;
+}
+
+/* The decision. */
+TM_INLINE struct tm_route_decision tm_route_decide(struct tm_route *route,
+						   struct tm_route_thread *mine,
+						   const struct tm_route_request *request)
+{
+	bool large = request->size >= TM_PHASE_LARGE_BYTES;
+	uint64_t key = tm_sites_key_fine(request->return_address, request->height, large);
+	struct tm_route_decision d;
+
+	if (TM_LIKELY(tm_route_recall(route, mine, key, request->size, &d)))
+		return d;
+	return tm_route_decide_slow(route, mine, request);
 }
 
 /* The death of a block of this site will be told: what that reads may be fetched meanwhile. */

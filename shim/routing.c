@@ -173,20 +173,25 @@ static void tell_requests(struct tm_heap *h)
 	tm_route_heard(&tm_routing.route, &mine->thread, (uint32_t)requests);
 }
 
-static struct tm_route_request ask(const struct tm_heap *h,
-				   const struct tm_routing_request *request)
+static uint32_t height_of(const struct tm_heap *h, const struct tm_routing_request *request)
 {
 	uint64_t height = (h->stack_top - request->site.frame) >> 4;
 
+	return (uint32_t)tm_bits_min(height, UINT16_MAX);
+}
+
+static struct tm_route_request ask(const struct tm_heap *h,
+				   const struct tm_routing_request *request)
+{
 	return (struct tm_route_request){.size = request->size,
 					 .align = request->align,
 					 .return_address = request->site.return_address,
-					 .height = (uint32_t)tm_bits_min(height, UINT16_MAX),
+					 .height = height_of(h, request),
 					 .asked = request->asked};
 }
 
-struct tm_route_decision tm_routing_decide(struct tm_heap *h,
-					   const struct tm_routing_request *request)
+static TM_NOINLINE struct tm_route_decision decide_slow(struct tm_heap *h,
+							const struct tm_routing_request *request)
 {
 	struct tm_route_request r = ask(h, request);
 	struct tm_route_decision d = {.tier = TM_TIER_SESSION, .authority = TM_AUTHORITY_DEFAULT};
@@ -199,6 +204,26 @@ struct tm_route_decision tm_routing_decide(struct tm_heap *h,
 	d = tm_route_decide(&tm_routing.route, &mine_of_asker(h)->thread, &r);
 	follow_phase();
 	tm_source_drop_pass();
+	return d;
+}
+
+/*
+ * A way that holds a finished decision says that the program serves, that no rule is about this site, and
+ * that there is memory: nothing else has to be asked, neither the thread's name nor who owns the heap.
+ */
+struct tm_route_decision tm_routing_decide(struct tm_heap *h,
+					   const struct tm_routing_request *request)
+{
+	struct mine *mine = (struct mine *)((uintptr_t)h + TM_HEAP_ROOM_OFFSET);
+	uint64_t key = tm_sites_key_fine(request->site.return_address, height_of(h, request),
+					 request->size >= TM_PHASE_LARGE_BYTES);
+	struct tm_route_decision d;
+
+	if (TM_UNLIKELY(tm_source_drop_wanted ||
+			atomic_load_explicit(&tm_tier_of_spans, memory_order_relaxed) !=
+				TM_TIER_SESSION ||
+			!tm_route_recall(&tm_routing.route, &mine->thread, key, request->size, &d)))
+		return decide_slow(h, request);
 	return d;
 }
 
