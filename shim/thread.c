@@ -250,7 +250,7 @@ static TM_COLD void wait_for_heap(uintptr_t word)
 				    __ATOMIC_RELAXED);
 }
 
-struct tm_thread_heap tm_thread_enter(void)
+static TM_NOINLINE struct tm_thread_heap enter_slow(void)
 {
 	/* what a handler interrupts may be in a heap given up, of which the word says nothing */
 	if (TM_UNLIKELY(self.gave_up) && tm_lock_holds_any())
@@ -280,6 +280,19 @@ struct tm_thread_heap tm_thread_enter(void)
 		TM_SIGNAL_FENCE();
 		return (struct tm_thread_heap){(struct tm_heap *)word, TM_THREAD_OWN};
 	}
+}
+
+struct tm_thread_heap tm_thread_enter(void)
+{
+	uintptr_t word = tm_heap_word;
+
+	/* nothing is the matter: a heap, of no wiped page, that nobody is in */
+	if (TM_UNLIKELY(self.gave_up || (word & (TM_HEAP_BUSY_BIT | TM_HEAP_STOLEN_BIT)) != 0 ||
+			((const struct tm_heap *)word)->self == 0))
+		return enter_slow();
+	tm_heap_word = word | TM_HEAP_BUSY;
+	TM_SIGNAL_FENCE();
+	return (struct tm_thread_heap){(struct tm_heap *)word, TM_THREAD_OWN};
 }
 
 void tm_thread_leave(struct tm_thread_heap held)
