@@ -113,7 +113,7 @@ static void run(void)
 {
 	pthread_t t;
 
-	share = getenv("TM_LONG") != NULL ? 1 : 150;
+	share = getenv("TM_LONG") != NULL ? 1 : 600;
 	stepper_init();
 	sem_init(&go, 0, 0);
 	sem_init(&done, 0, 0);
