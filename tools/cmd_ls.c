@@ -25,13 +25,26 @@ struct entry {
 	struct tm_ledger_counters counters;
 	uint64_t disk_bytes, age_ms; /* since it was last written to */
 	bool is_ledger, runs;
-	int error; /* why it cannot be read */
+	bool is_other; /* what another release left, or a process that was killed while it made one */
+	int error;     /* why it cannot be read */
 };
 
 struct entries {
 	struct entry *at;
 	size_t count;
 };
+
+/* PID-STARTTIME.tm, as the library names them, of a process that has ended. */
+static bool is_of_the_dead(const char *path)
+{
+	unsigned long long start;
+	const char *name = strrchr(path, '/') + 1;
+	int end = 0;
+	uint32_t pid;
+
+	return sscanf(name, "%" SCNu32 "-%llu.tm%n", &pid, &start, &end) == 2 && end != 0 &&
+	       name[end] == '\0' && tm_ledger_start_time(pid) != start;
+}
 
 static void look(struct entry *e)
 {
@@ -47,6 +60,8 @@ static void look(struct entry *e)
 	if (e->is_ledger && (fseek(file, (long)TM_LEDGER_COUNTERS_AT, SEEK_SET) != 0 ||
 			     fread(&e->counters, sizeof(e->counters), 1, file) != 1))
 		memset(&e->counters, 0, sizeof(e->counters));
+	e->is_other = !e->is_ledger && (e->header.magic == TM_LEDGER_MAGIC || e->disk_bytes == 0) &&
+		      is_of_the_dead(e->path);
 	fclose(file);
 	e->header.program[sizeof(e->header.program) - 1] = '\0';
 	l.header = e->header;
@@ -259,7 +274,7 @@ int tm_cmd_gc(int argc, char **argv)
 	for (size_t i = 0; i < list.count; i++) {
 		const struct entry *e = &list.at[i];
 
-		if (!e->is_ledger)
+		if (!e->is_ledger && !e->is_other)
 			continue;
 		if (e->runs ||
 		    (e->age_ms <= limits.age_ms && kept + e->disk_bytes <= limits.bytes)) {

@@ -46,8 +46,12 @@ grep -q '   0  keep_plain  leaks_subject.cpp:' out || bad "one site"
 "$tool" report --filter '*keep_plain*' --sort objects --top 1 "$b" >out 2>err
 [ "$(grep -Ec '^ +[0-9]+ +[0-9]+ .* s:[0-9a-f]+ ' out)" = 1 ] || bad filter
 "$tool" gc --dry-run --age 0 l >out 2>err && [ -e "$a" ] && grep -q '^would remove [012] ' out || bad "gc --dry-run"
+# One of another release, an empty one; what has no such name or is of a process that runs stays.
+{ head -c 8 "$a"; printf '\001\000\000\000'; } | tee l/99999999-1.tm l/notes.tm >"l/$$-$(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20).tm"
+: >l/99999998-1.tm
 touch -d '2 days ago' l/*.tm
-"$tool" gc l >out 2>err && [ ! -e "$a" ] && [ ! -e "$b" ] && grep -q '^removed 2 ' out || bad gc
+"$tool" gc l >out 2>err && [ ! -e "$a" ] && [ ! -e "$b" ] && grep -q '^removed 4 ' out || bad gc
+[ "$(ls l | wc -l)" = 2 ] && [ -e l/notes.tm ] || { ls l; bad "gc of files that are no ledgers"; }
 for words in "ack s:xyz --cap 1K" "ack s:12" "diff $a" "merge $a" "gc --age x" "top -d x" "ls --all" "symbols"; do
 	"$tool" $words >out 2>err
 	[ $? = 2 ] && [ "$(wc -l <err)" = 1 ] && [ ! -s out ] || bad "$words"
