@@ -7,6 +7,7 @@
 #include "shim/ledger.h"
 
 #define TICKS 8u
+#define SITES_A_TICK 4096u
 
 static const struct tm_route *_Atomic followed;
 
@@ -88,46 +89,71 @@ void tm_decisions_follow(const struct tm_route *route)
 	atomic_store_explicit(&followed, route, memory_order_release);
 }
 
-void tm_decisions_write(void)
-{
-	const struct tm_route *route = atomic_load_explicit(&followed, memory_order_acquire);
-	struct tm_ledger_header *header = tm_ledger_header();
-	static uint32_t n_slots;
+/* [tick lock] The walk over the sites; it goes on where it ended. */
+static struct {
+	uint32_t at; /* the next site; 0: a new walk begins */
+	uint32_t n_slots;
+} walk;
 
-	if (route == NULL || header == NULL)
-		return;
-	write_rules(route, header, &n_slots);
-	for (uint32_t at = 1; at < tm_sites_end(&route->sites); at++) {
+/* So many sites more. */
+static void write_some(const struct tm_route *route, struct tm_ledger_header *header,
+		       uint32_t sites)
+{
+	uint32_t end = tm_sites_end(&route->sites);
+	uint32_t from = walk.at == 0 ? 1 : walk.at;
+	uint32_t to = end - from > sites ? from + sites : end;
+
+	for (uint32_t at = from; at < to; at++) {
 		struct tm_site_record *r = &route->sites.record[at];
 		struct tm_ledger_decision *d;
 
 		/* Withdrawn sites keep what was last said of them. */
 		if (!tm_sites_is_live(r))
 			continue;
-		if (r->slot == 0 && n_slots < TM_LEDGER_DECISIONS)
-			r->slot = (uint16_t)++n_slots;
+		if (r->slot == 0 && walk.n_slots < TM_LEDGER_DECISIONS)
+			r->slot = (uint16_t)++walk.n_slots;
 		d = r->slot ? slot(header, r->slot - 1u) : NULL;
 		if (d != NULL)
 			write_site(route, (uint16_t)at, d);
 	}
+	walk.at = to < end ? to : 0;
 	header->decisions_lost =
 		tm_bits_max(atomic_load_explicit(&route->sites.used, memory_order_relaxed),
 			    TM_LEDGER_DECISIONS) -
 		TM_LEDGER_DECISIONS;
 }
 
-/* A walk over 1,000 sites costs 50 us: only when there are new sites, and else every TICKS-th time. */
+void tm_decisions_write(void)
+{
+	const struct tm_route *route = atomic_load_explicit(&followed, memory_order_acquire);
+	struct tm_ledger_header *header = tm_ledger_header();
+
+	if (route == NULL || header == NULL)
+		return;
+	write_rules(route, header, &walk.n_slots);
+	walk.at = 0;
+	write_some(route, header, UINT32_MAX);
+}
+
+/*
+ * A walk over 1,000 sites costs 50 us: only when there are new sites, and else every TICKS-th time; and
+ * a part of it at a time, where they are very many.
+ */
 void tm_decisions_tick(void)
 {
 	const struct tm_route *route = atomic_load_explicit(&followed, memory_order_acquire);
+	struct tm_ledger_header *header = tm_ledger_header();
 	static uint32_t walked_used, ticks;
 	uint32_t used;
 
-	if (route == NULL)
+	if (route == NULL || header == NULL)
 		return;
 	used = atomic_load_explicit(&route->sites.used, memory_order_relaxed);
-	if (used == walked_used && ++ticks % TICKS != 0)
-		return;
-	walked_used = used;
-	tm_decisions_write();
+	if (walk.at == 0) {
+		if (used == walked_used && ++ticks % TICKS != 0)
+			return;
+		walked_used = used;
+		write_rules(route, header, &walk.n_slots);
+	}
+	write_some(route, header, SITES_A_TICK);
 }

@@ -10,6 +10,8 @@
 
 /* A site with fewer live objects is no growing one yet. */
 #define TM_EPOCH_LIVE_MIN 8u
+/* Objects of this age, in windows, are old. */
+#define TM_EPOCH_OLD_WINDOWS 8u
 
 /* One count of a site. */
 struct tm_epoch_site {

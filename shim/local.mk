@@ -14,6 +14,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/guard_pages.h \
 	%reldir%/boot.c \
 	%reldir%/boot.h \
+	%reldir%/census.c \
+	%reldir%/census.h \
 	%reldir%/core.c \
 	%reldir%/callsite.c \
 	%reldir%/callsite.h \

@@ -5,6 +5,7 @@
 
 #include "shim/base/bits.h"
 #include "shim/base/parse.h"
+#include "shim/census.h"
 #include "shim/decisions.h"
 #include "shim/epoch.h"
 #include "shim/heap/account.h"
@@ -24,7 +25,7 @@
 #include "shim/sheet.h"
 
 #define SAMPLE_MS 1000u
-/* A count of everything takes at most this share of the time. */
+/* A census takes at most this share of the time. */
 #define COUNT_SHARE 100u
 /* A busy thread looks at the clock once in so many passes. */
 #define PASSES_MAX 64u
@@ -49,11 +50,12 @@ static struct {
 	uint64_t next_ms;     /* [atomic] nothing is due before */
 	uint64_t soon_ms;     /* [atomic] but if memory grows fast: not before this */
 	uint64_t used_bytes;  /* [atomic] at the last sample */
-	uint64_t count_ns;    /* [lock] what the last count took */
+	bool counting;        /* [atomic] a census is under way */
+	uint32_t asked;       /* [lock] 0, or the request of the command that waits for it */
+	uint64_t count_ns;    /* [lock] what the last census took, or this one until now */
 	uint64_t limit_bytes; /* [lock] of the control group */
 	bool limit_known;
-	bool is_large;                 /* [atomic] it once had so much resident */
-	struct tm_epoch_totals totals; /* [lock] of the last count */
+	bool is_large; /* [atomic] it once had so much resident */
 } due = {.next_ms = 0};
 
 static TM_TLS struct {
@@ -91,7 +93,7 @@ static void read_cached(uint64_t *cached, uint64_t *mapped)
  */
 static void note_peak(struct tm_ledger_counters *c, uint64_t now_ms, uint64_t rss)
 {
-	uint64_t live = due.totals.live_bytes[0], about = c->at_peak_rss / PEAK_SHARE;
+	uint64_t live = tm_census_totals()->live_bytes[0], about = c->at_peak_rss / PEAK_SHARE;
 
 	if (rss > c->at_peak_rss + about ||
 	    (rss + about >= c->at_peak_rss && live > c->at_peak_live)) {
@@ -106,7 +108,7 @@ static void write_counters(uint64_t now_ms, const struct tm_proc_memory *memory,
 			   const uint64_t *cached, const uint64_t *mapped)
 {
 	struct tm_ledger_counters *c = tm_ledger_area(TM_LEDGER_COUNTERS_AT, sizeof(*c));
-	const struct tm_epoch_totals *t = &due.totals;
+	const struct tm_census_totals *t = tm_census_totals();
 	size_t meta_mapped, meta_used;
 	struct rusage usage = {0};
 
@@ -208,20 +210,19 @@ static uint64_t device_bytes(void)
 	return last;
 }
 
-/* [lock] */
+/* [lock] What the census has found. */
 static uint64_t sample(uint64_t now_ms)
 {
 	struct tm_proc_memory memory = tm_proc_memory();
 	struct tm_ledger_sample s = {.at_ms = now_ms, .rss_bytes = memory.rss_bytes};
-	uint64_t before = tm_clock_ns(), mapped[TM_LEDGER_TIERS];
+	const struct tm_census_totals *t = tm_census_totals();
+	uint64_t mapped[TM_LEDGER_TIERS];
 
-	tm_epoch_totals(&due.totals);
-	due.count_ns = tm_clock_ns() - before;
-	__builtin_memcpy(s.live_bytes, due.totals.live_bytes, sizeof(s.live_bytes));
-	__builtin_memcpy(s.slot_bytes, due.totals.slot_bytes, sizeof(s.slot_bytes));
+	__builtin_memcpy(s.live_bytes, t->live_bytes, sizeof(s.live_bytes));
+	__builtin_memcpy(s.slot_bytes, t->slot_bytes, sizeof(s.slot_bytes));
 	read_cached(s.cached_bytes, mapped);
 	s.gpu_bytes = device_bytes();
-	s.objects = due.totals.births;
+	s.objects = t->births;
 	s.sessions = tm_epoch_marked(TM_EPOCH_SESSION);
 	s.tokens = tm_epoch_marked(TM_EPOCH_TOKEN);
 	for (unsigned which = 0; which < 3; which++)
@@ -237,6 +238,33 @@ static uint64_t sample(uint64_t now_ms)
 	return memory.rss_bytes;
 }
 
+/* --- counting --------------------------------------------------------------------------------- */
+
+/* [lock] Without memory for sites, in all alone. */
+static void begin_count(enum tm_census_kind kind)
+{
+	due.count_ns = 0;
+	if (tm_census_begin(kind) != 0)
+		(void)tm_census_begin(TM_CENSUS_TOTALS);
+	__atomic_store_n(&due.counting, true, __ATOMIC_RELAXED);
+}
+
+/* [lock] True: the census has ended. */
+static bool count(uint64_t steps)
+{
+	uint64_t before = tm_clock_ns();
+	bool ended = tm_census_go_on(steps);
+
+	due.count_ns += tm_clock_ns() - before;
+	return ended;
+}
+
+static void end_count(void)
+{
+	tm_census_end();
+	__atomic_store_n(&due.counting, false, __ATOMIC_RELAXED);
+}
+
 /* --- when ------------------------------------------------------------------------------------- */
 
 static void say_done(struct tm_ledger_header *header, uint32_t seq, int error)
@@ -248,13 +276,13 @@ static void say_done(struct tm_ledger_header *header, uint32_t seq, int error)
 }
 
 /* A request of the command. [lock] */
-static void answer(struct tm_ledger_header *header, uint64_t now_ms)
+static void answer(struct tm_ledger_header *header)
 {
 	uint32_t seq = __atomic_load_n(&header->control_seq, __ATOMIC_ACQUIRE);
 	int rc;
 
 	/* An image that scans answers itself. */
-	if (seq == header->control_done || tm_scan_is_busy())
+	if (seq == header->control_done || seq == due.asked || tm_scan_is_busy())
 		return;
 	switch (header->control) {
 	case TM_LEDGER_SCAN_SNAPSHOT:
@@ -263,10 +291,7 @@ static void answer(struct tm_ledger_header *header, uint64_t now_ms)
 		if (rc != 0)
 			say_done(header, seq, rc);
 		break;
-	default:
-		tm_sheet_tick(now_ms, sample(now_ms), 0);
-		tm_epoch_sizes();
-		say_done(header, seq, 0);
+	default: due.asked = seq; begin_count(TM_CENSUS_SITES);
 	}
 }
 
@@ -278,35 +303,51 @@ static bool has_grown(uint64_t now_ms)
 	       tm_extent_used_bytes() > before + before / GROWN_SHARE + GROWN_BYTES;
 }
 
-void tm_samples_tick(uint64_t now_ms)
+/* [lock] The census has ended. */
+static void write_all(struct tm_ledger_header *header, uint64_t now_ms)
+{
+	uint64_t rss = sample(now_ms);
+	uint64_t pause = due.count_ns * COUNT_SHARE / 1000000;
+
+	tm_sheet_tick(now_ms, rss, due.asked != 0 ? 0 : scaled(SHEET_MS));
+	if (tm_census_now() == TM_CENSUS_SITES && tm_epoch_is_over(now_ms))
+		tm_epoch_end(now_ms, rss, due.count_ns);
+	end_count();
+	tm_decisions_tick();
+	__atomic_store_n(&due.used_bytes, tm_extent_used_bytes(), __ATOMIC_RELAXED);
+	__atomic_store_n(&due.soon_ms, now_ms + tm_bits_max(pause, STEP_MIN_MS), __ATOMIC_RELAXED);
+	__atomic_store_n(&due.next_ms, now_ms + tm_bits_max(pause, scaled(SAMPLE_MS)),
+			 __ATOMIC_RELAXED);
+	if (due.asked != 0)
+		say_done(header, due.asked, 0);
+	due.asked = 0;
+}
+
+static void tick(uint64_t now_ms, uint64_t steps)
 {
 	struct tm_ledger_header *header = tm_ledger_header();
-	uint64_t pause;
 
 	if (header == NULL)
 		return;
 	if (now_ms - header->heartbeat_ms >= LOOK_MS)
 		__atomic_store_n(&header->heartbeat_ms, now_ms, __ATOMIC_RELAXED);
 	if (now_ms < __atomic_load_n(&due.next_ms, __ATOMIC_RELAXED) && !has_grown(now_ms) &&
+	    !__atomic_load_n(&due.counting, __ATOMIC_RELAXED) &&
 	    __atomic_load_n(&header->control_seq, __ATOMIC_RELAXED) == header->control_done)
 		return;
 	if (!tm_lock_try(&lock))
 		return;
-	answer(header, now_ms);
-	if (now_ms >= due.next_ms || has_grown(now_ms)) {
-		uint64_t rss = sample(now_ms);
-
-		tm_sheet_tick(now_ms, rss, scaled(SHEET_MS));
-		tm_epoch_tick(now_ms, rss);
-		tm_decisions_tick();
-		pause = due.count_ns * COUNT_SHARE / 1000000;
-		__atomic_store_n(&due.used_bytes, tm_extent_used_bytes(), __ATOMIC_RELAXED);
-		__atomic_store_n(&due.soon_ms, now_ms + tm_bits_max(pause, STEP_MIN_MS),
-				 __ATOMIC_RELAXED);
-		__atomic_store_n(&due.next_ms, now_ms + tm_bits_max(pause, scaled(SAMPLE_MS)),
-				 __ATOMIC_RELAXED);
-	}
+	answer(header);
+	if (!due.counting && (now_ms >= due.next_ms || has_grown(now_ms)))
+		begin_count(tm_epoch_is_over(now_ms) ? TM_CENSUS_SITES : TM_CENSUS_TOTALS);
+	if (due.counting && count(steps))
+		write_all(header, now_ms);
 	tm_lock_release(&lock);
+}
+
+void tm_samples_tick(uint64_t now_ms)
+{
+	tick(now_ms, TM_CENSUS_WHOLE);
 }
 
 void tm_samples_pass(size_t bytes)
@@ -329,7 +370,7 @@ void tm_samples_pass(size_t bytes)
 		pass.step = (uint8_t)(pass.step >= PASSES_MAX ? PASSES_MAX : pass.step * 2u + 1u);
 	pass.left = pass.step;
 	pass.looked_ms = (uint32_t)now;
-	tm_samples_tick(now);
+	tick(now, TM_CENSUS_SLICE);
 	if (__atomic_load_n(&due.is_large, __ATOMIC_RELAXED) && tm_ledger_is_asked_for())
 		tm_helper_stay();
 }
@@ -340,11 +381,12 @@ void tm_samples_now(void)
 		return;
 	uint64_t now_ms = tm_clock_ms();
 	__atomic_store_n(&tm_ledger_header()->heartbeat_ms, now_ms, __ATOMIC_RELAXED);
-	if (tm_ledger_is_asked_for()) {
+	if (tm_ledger_is_asked_for())
 		tm_sheet_write(now_ms);
-		tm_epoch_sizes();
-	}
+	begin_count(tm_ledger_is_asked_for() ? TM_CENSUS_SITES : TM_CENSUS_TOTALS);
+	(void)count(TM_CENSUS_WHOLE);
 	(void)sample(now_ms);
+	end_count();
 	tm_decisions_write();
 	tm_lock_release(&lock);
 }

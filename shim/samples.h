@@ -15,7 +15,7 @@ void tm_samples_init(void);
  * heap and no lock. */
 void tm_samples_pass(size_t bytes);
 
-/* What is due at this time. The helper, or a caller as above. */
+/* What is due at this time, all of it at once. The helper. */
 void tm_samples_tick(uint64_t now_ms);
 
 /* Counters and a sample now, due or not: at the end, or because the command asks. */

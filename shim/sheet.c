@@ -21,8 +21,8 @@
 /* One part in so many of the time; while memory grows. */
 #define SHARE 400u
 #define SHARE_GROWN 100u
-/* A thread of the program's waits no longer than this. */
-#define CALLER_NS UINT64_C(3000000)
+/* A thread of the program's does not wait where it is expected to take longer. */
+#define CALLER_NS UINT64_C(500000)
 /* What a page costs the kernel, while it is not known better. */
 #define PAGE_NS 10u
 #define CHANGE 8u
