@@ -97,7 +97,7 @@ static size_t collect_spans(struct tm_heap *h)
 	tm_trim_lock();
 	bytes = tm_trim_heap(h, TM_TRIM_PAGES) + tm_trim_orphans();
 	tm_trim_unlock();
-	return bytes + tm_annex_trim();
+	return bytes + tm_annex_trim(TM_ANNEX_ALL);
 }
 
 /* Loading alone is a guess: a part of its own held half as much again on programs that go on to work. */
@@ -574,7 +574,7 @@ size_t tm_alloc_trim_tier(enum tm_tier tier)
 			tm_trim_unlock();
 		}
 		tm_remote_flush(held.heap);
-		bytes += tm_annex_trim();
+		bytes += tm_annex_trim(TM_ANNEX_CHANGED);
 		bytes += tm_purge_tier(tier);
 	}
 	tm_thread_leave(held);

@@ -19,6 +19,8 @@
 #define LOOK_BYTES ((size_t)256 << 10)
 /* But not sooner: what is free serves the next requests, without a look. */
 #define LOOK_PAUSE_MS 100u
+/* Who asks for a trim again and again has it look at one free slot for so much that was freed since. */
+#define LOOK_AGAIN_BYTES ((size_t)64)
 
 #define LOCK TM_LOCK_INIT(TM_RANK_ANNEX)
 static struct tm_lock locks[TM_TIER_COUNT] = {LOCK, LOCK, LOCK, LOCK};
@@ -97,22 +99,30 @@ void tm_annex_freed(struct tm_heap *h, size_t bytes)
 	tm_lock_release(&locks[h->tier]);
 }
 
+struct sum {
+	enum tm_annex_trim which;
+	size_t bytes;
+};
+
 static void trim_one(struct tm_heap *h, void *arg)
 {
-	size_t *bytes = arg;
+	struct sum *sum = arg;
 
 	if (!tm_annex_is(h) || !try_lock(h))
 		return;
-	*bytes += trim(h, TM_TRIM_PAGES);
+	if (sum->which == TM_ANNEX_ALL ||
+	    atomic_load_explicit(&h->orphan_freed, memory_order_relaxed) >=
+		    h->trim_rest * LOOK_AGAIN_BYTES)
+		sum->bytes += trim(h, TM_TRIM_PAGES);
 	tm_lock_release(&locks[h->tier]);
 }
 
-size_t tm_annex_trim(void)
+size_t tm_annex_trim(enum tm_annex_trim which)
 {
-	size_t bytes = 0;
+	struct sum sum = {which, 0};
 
-	tm_heap_each(trim_one, &bytes);
-	return bytes;
+	tm_heap_each(trim_one, &sum);
+	return sum.bytes;
 }
 
 /* Idle since the look before, and something has happened since it was trimmed. */

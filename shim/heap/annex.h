@@ -35,8 +35,13 @@ void tm_annex_grown(const struct tm_heap *h, const struct tm_granule *head);
 /* [heap.c] So many bytes were freed into it by others. */
 void tm_annex_freed(struct tm_heap *h, size_t bytes);
 
-/* What is free in those that nobody uses just now goes back to their parts. Bytes. */
-size_t tm_annex_trim(void);
+/*
+ * What is free in those that nobody uses just now goes back to their parts. Bytes. A look costs as much
+ * as there are free slots, of which most stay where they lie between others that live: so where only
+ * little was freed since the last one, there is no other, unless memory is short.
+ */
+enum tm_annex_trim { TM_ANNEX_CHANGED, TM_ANNEX_ALL };
+size_t tm_annex_trim(enum tm_annex_trim which);
 
 /* [helper] The same for those that were idle since the tick before. */
 size_t tm_annex_tick(void);

@@ -120,8 +120,10 @@ struct tm_heap {
 	uint32_t inherited_frees; /* [owner] see inherit.h */
 	uint64_t inherited_done[2]; /* [owner] by class */
 	int32_t medium_left;        /* [owner] requests above 1 KiB until the slow path is asked */
-	uint8_t tier; /* [const] of an annex, of its spans; TM_TIER_ALL: the phase's */
-	uint8_t part; /* [const] enum tm_part that its spans come from */
+	uint8_t tier;        /* [const] of an annex, of its spans; TM_TIER_ALL: the phase's */
+	uint8_t part;        /* [const] enum tm_part that its spans come from */
+	uint32_t trim_rest;  /* [owner] of the slots that the last trim looked at, those it left */
+	uint64_t trim_looks; /* [owner] slots that all trims looked at */
 	TM_ALIGNED(TM_CACHE_LINE) _Atomic(struct tm_slot *) remote; /* [atomic] pushed by anyone */
 	_Atomic(struct tm_batch *) batches;  /* [atomic] the same, see remote.h */
 	_Atomic(struct tm_batch *) returned; /* [atomic] its own batches, emptied by others */

@@ -258,7 +258,7 @@ size_t tm_trim_for_memory(struct tm_heap *h)
 	/* The caller's own heap is busy and its thread runs: it is not taken. */
 	tm_heap_each(take_from_sleeper, &bytes);
 	tm_trim_unlock();
-	bytes += tm_annex_trim();
+	bytes += tm_annex_trim(TM_ANNEX_ALL);
 	return bytes + tm_purge_now();
 }
 

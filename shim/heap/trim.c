@@ -131,18 +131,23 @@ static uint32_t choose(struct tm_heap *h, enum tm_trim_depth depth, size_t *left
 	return chosen;
 }
 
-static void count_free(struct tm_heap *h, size_t *left)
+/* Returns how many slots it looked at. */
+static uint32_t count_free(struct tm_heap *h, size_t *left)
 {
+	uint32_t looks = 0;
+
 	for (unsigned klass = 1; klass < TM_CLASSES; klass++)
 		for (struct tm_slot *s = h->list[klass]; s != NULL && left[klass] != 0;
 		     s = s->next) {
 			struct tm_granule *head = tm_span_head(tm_zone_granule(s));
 
+			looks++;
 			if (head->mark != MARK_NONE) {
 				head->mark++;
 				left[klass]--;
 			}
 		}
+	return looks;
 }
 
 static bool is_empty(const struct tm_granule *head)
@@ -160,6 +165,7 @@ static void filter_lists(struct tm_heap *h,
 		for (; s != NULL && left[klass] != 0; s = s->next) {
 			if (drop(tm_span_head(tm_zone_granule(s)), s)) {
 				left[klass]--;
+				h->trim_rest--;
 				continue;
 			}
 			*link = s;
@@ -385,9 +391,11 @@ size_t tm_trim_heap(struct tm_heap *h, enum tm_trim_depth depth)
 	else
 		tm_arena_settle(h);
 	h->first_slot_frees = 0;
+	h->trim_rest = 0;
 	if (choose(h, depth, left) <= (depth == TM_TRIM_PAGES ? 0 : h->span_count / EMPTY_SHARE))
 		return arena_bytes;
-	count_free(h, left);
+	h->trim_rest = count_free(h, left);
+	h->trim_looks += h->trim_rest;
 	bytes = release_empty(h);
 	if (bytes != 0)
 		h->look_spans = h->span_count + h->span_count / 8;
