@@ -18,8 +18,8 @@
 #define LARGER_CLASSES 4u
 /* Blocks looked at for a hole before a new one is taken; the next search goes on where this ended. */
 #define SEARCH_MAX 64u
-/* Empty blocks that are kept for the next step, of all heaps together: 1 MiB. */
-#define KEPT_MAX 16u
+/* Empty blocks that are kept for the next step, of all heaps together. */
+#define KEPT_MAX 14u
 
 /* As in span.c. */
 #define LOOK_BLOCKS_MIN 32u
@@ -27,6 +27,18 @@
 #define LOOK_SHARE 20u
 
 static _Atomic uint32_t kept;
+
+/*
+ * Frees are noted, and their lines are found free when somebody needs them; but while all heaps together
+ * have more blocks than this, after so many frees. Each of them may hold a block that is empty otherwise:
+ * with those that are kept, less than 2 MiB.
+ */
+#define NOTED_BLOCKS_MAX 12u
+#define NOTED_MAX 16
+static _Atomic uint32_t blocks;
+
+/* Blocks looked at when an epoch begins; the next one goes on. */
+#define AGED_MAX 2048u
 
 #define PAGE_LINES ((unsigned)(TM_PAGE_BYTES / TM_ARENA_LINE))
 #define SIDE_BYTES ((TM_ARENA_LINES + (size_t)1) * 8)
@@ -119,6 +131,8 @@ static void unlink_block(struct tm_heap *h, struct tm_arena_block *b)
 		h->arena_current = NULL;
 	if (h->arena_rover == b)
 		h->arena_rover = b->next;
+	if (h->arena_aged == b)
+		h->arena_aged = b->next;
 }
 
 /* What is known of a block outlives it, for the heap's next one. */
@@ -204,6 +218,7 @@ static struct tm_arena_block *new_block(struct tm_heap *h)
 	fill_granule(h, g, b);
 	tm_tier_add_span(TM_TIER_TEMPORARY, TM_GRANULE_BYTES);
 	link_block(h, b);
+	atomic_fetch_add_explicit(&blocks, 1, memory_order_relaxed);
 	if (tm_account_store.span != NULL)
 		tm_account_store.span(g);
 	return b;
@@ -218,6 +233,7 @@ static void release_block(struct tm_heap *h, struct tm_arena_block *b)
 		tm_account_store.gone(g);
 	tm_tier_sub_span((enum tm_tier)g->tier, TM_GRANULE_BYTES);
 	unlink_block(h, b);
+	atomic_fetch_sub_explicit(&blocks, 1, memory_order_relaxed);
 	g->owner = 0;
 	g->kind = TM_SPAN_NONE;
 	g->side = NULL;
@@ -298,6 +314,13 @@ void tm_arena_settle(struct tm_heap *h)
 	for (unsigned klass = TM_SMALL_CLASSES; klass < TM_CLASSES; klass++)
 		settle_list(h, &h->arena[klass]);
 	settle_list(h, &h->list[TM_ARENA_CLASS]);
+}
+
+void tm_arena_noted(struct tm_heap *h)
+{
+	h->arena_left = NOTED_MAX;
+	if (atomic_load_explicit(&blocks, memory_order_relaxed) > NOTED_BLOCKS_MAX)
+		tm_arena_settle(h);
 }
 
 /* What others freed goes to the lists that requests look at. */
@@ -527,13 +550,18 @@ size_t tm_arena_trim(struct tm_heap *h)
 
 void tm_arena_epoch(struct tm_heap *h, uint32_t epoch)
 {
+	struct tm_arena_block *b;
+	unsigned n = 0;
+
 	h->arena_epoch = epoch;
 	tm_arena_settle(h);
-	for (struct tm_arena_block *b = h->arena_first; b != NULL; b = b->next) {
+	b = h->arena_aged != NULL ? h->arena_aged : h->arena_first;
+	for (; b != NULL && n < AGED_MAX; b = b->next, n++) {
 		if (b->adopted || epoch - b->began <= OLD_EPOCHS || is_empty(b))
 			continue;
 		if (h->arena_current == b)
 			h->arena_current = NULL;
 		set_tier(b, TM_TIER_SESSION);
 	}
+	h->arena_aged = b;
 }

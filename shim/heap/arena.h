@@ -109,6 +109,9 @@ size_t tm_arena_trim(struct tm_heap *h);
 
 void tm_arena_settle(struct tm_heap *h); /* the first half of that */
 
+/* [tcache.c] Frees were noted until arena_left was used up: of many blocks they become free lines. */
+void tm_arena_noted(struct tm_heap *h);
+
 /* An epoch begins: blocks that are older than 4 of them and not empty change their tier. */
 void tm_arena_epoch(struct tm_heap *h, uint32_t epoch);
 

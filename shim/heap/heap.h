@@ -114,12 +114,14 @@ struct tm_heap {
 	struct tm_arena_block *arena_current; /* [owner] where objects go, or NULL */
 	struct tm_arena_block *arena_rover;   /* [owner] where the next search begins */
 	struct tm_arena_block *arena_spare;   /* [owner] records without a block */
+	struct tm_arena_block *arena_aged;    /* [owner] where the next look at ages begins */
 	uint32_t arena_epoch;                 /* [owner] see arena.h */
 	uint32_t arena_blocks;                /* [owner] */
 	uint32_t arena_look;      /* [owner] with so many, free spans are looked for before more */
 	uint32_t inherited_frees; /* [owner] see inherit.h */
 	uint64_t inherited_done[2]; /* [owner] by class */
 	int32_t medium_left;        /* [owner] requests above 1 KiB until the slow path is asked */
+	int32_t arena_left;  /* [owner] frees of arenas' objects that are only noted until then */
 	uint8_t tier;        /* [const] of an annex, of its spans; TM_TIER_ALL: the phase's */
 	uint8_t part;        /* [const] enum tm_part that its spans come from */
 	uint32_t trim_rest;  /* [owner] of the slots that the last trim looked at, those it left */

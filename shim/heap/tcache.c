@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/heap/tcache.h"
 
+#include "shim/heap/arena.h"
 #include "shim/heap/inherit.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/span.h"
@@ -93,6 +94,8 @@ enum tm_give_result tm_tcache_give_any(struct tm_heap *mine, void *p, struct tm_
 	if (index != 0) {
 		slot->next = mine->list[head->klass];
 		mine->list[head->klass] = slot;
+		if (tm_arena_is(head) && mine->arena_left < 0)
+			tm_arena_noted(mine);
 		return TM_GIVE_DONE;
 	}
 	/* Aside until a list runs dry, or a loop that allocates and frees one object would stay here. */

@@ -227,9 +227,13 @@ TM_INLINE enum tm_free_result tm_tcache_give_arena(void *p, struct tm_granule *g
 	struct tm_slot *slot = p;
 	void *entry = NULL;
 
-	/* who has no heap, or a busy one, has 0 for it: a large block's owner looks like its arena's */
+	/*
+	 * Who has no heap, or a busy one, has 0 for it: a large block's owner looks like its arena's. Once
+	 * in a while the slow path sees what was noted.
+	 */
 	if (h->self == 0 || tm_granule_owner(g) != (h->self | TM_OWNER_ARENA) ||
-	    !tm_tcache_entry(p, g, TM_SPAN_MEDIUM, &entry) || !tm_tcache_in_use(entry))
+	    !tm_tcache_entry(p, g, TM_SPAN_MEDIUM, &entry) || !tm_tcache_in_use(entry) ||
+	    TM_UNLIKELY(--h->arena_left < 0))
 		return TM_FREE_OTHER;
 	tm_tcache_enter(word);
 	struct tm_slot **list = &h->arena[b->klass[(uint16_t)(uintptr_t)p / TM_ARENA_LINE]];
