@@ -251,13 +251,17 @@ static enum place find_or_use_others(struct tm_part_state *ps, size_t pages, siz
 			return PLACE_WARM;
 		ps->cold_pages =
 			tm_bits_min(ps->cold_pages + fresh, tm_bits_max(fresh, COLD_PAGES_MAX));
-		fresh = ps->cold_pages;
+		fresh = ps->cold_pages + ps->unpaid_pages;
 		if (tm_part_of(ps) == TM_PART_SPAN && fresh < COLD_PAGES)
 			return PLACE_FOUND;
 	}
+	ps->unpaid_pages = 0;
 	if (!tm_purge_others_idle(tm_part_of(ps), fresh))
 		return found ? PLACE_FOUND : PLACE_NONE;
 	ps->cold_pages = 0;
+	/* what is more than others give at once, they give the next time */
+	if (fresh > TM_PURGE_CALLER_BYTES >> TM_PAGE_SHIFT)
+		ps->unpaid_pages = fresh - (TM_PURGE_CALLER_BYTES >> TM_PAGE_SHIFT);
 	/* parts' locks are not nested */
 	tm_extent_unlock(ps);
 	(void)tm_purge_use_others(tm_part_of(ps), found ? pages : fresh, fresh);

@@ -442,20 +442,28 @@ static void put_away(struct tm_range *r)
 	push_empty(r);
 }
 
+/* No more than so many bytes of what is mapped beyond so many units. */
+static size_t unmap_some(struct tm_range *r, uint32_t units, size_t bytes_max)
+{
+	size_t spare = r->mapped > units ? r->mapped - units : 0;
+
+	return unmap_from(r, r->mapped - (uint32_t)tm_bits_min(spare, bytes_max >> TM_UNIT_SHIFT));
+}
+
 /* Give back what no block covers of the ranges last changed so many ticks ago. */
-static size_t trim(uint32_t ticks, size_t keep_bytes)
+static size_t trim(uint32_t ticks, size_t keep_bytes, size_t bytes_max)
 {
 	size_t bytes = 0;
 
 	for (struct tm_range *r = grow.live.first; r && retained_bytes() > keep_bytes; r = r->next)
 		if (grow.tick - r->tick >= ticks)
-			bytes += unmap_from(r, r->used);
+			bytes += unmap_some(r, r->used, bytes_max - bytes);
 	for (struct tm_range *r = grow.cached.last; r && retained_bytes() > keep_bytes;) {
 		struct tm_range *prev = r->prev;
 
-		if (grow.tick - r->tick < ticks)
+		if (grow.tick - r->tick < ticks || bytes + TM_UNIT_BYTES > bytes_max)
 			break;
-		bytes += unmap_from(r, 0);
+		bytes += unmap_some(r, 0, bytes_max - bytes);
 		put_away(r);
 		r = prev;
 	}
@@ -468,13 +476,13 @@ TM_AT_START_CODE void tm_grow_init(void)
 	unlock_grow();
 }
 
-size_t tm_grow_tick(uint32_t ticks, size_t keep_bytes)
+size_t tm_grow_tick(uint32_t ticks, size_t keep_bytes, size_t bytes_max)
 {
 	size_t left;
 
 	lock_grow();
 	grow.tick++;
-	(void)trim(ticks, keep_bytes);
+	(void)trim(ticks, keep_bytes, bytes_max);
 	left = retained_bytes();
 	unlock_grow();
 	return left > keep_bytes ? left - keep_bytes : 0;
@@ -502,7 +510,7 @@ size_t tm_grow_release(void)
 	size_t bytes;
 
 	lock_grow();
-	bytes = trim(0, 0);
+	bytes = trim(0, 0, SIZE_MAX);
 	unlock_grow();
 	return bytes;
 }

@@ -36,7 +36,7 @@ struct tm_range *tm_grow_resize(struct tm_range *range, size_t bytes);
 void tm_grow_free(struct tm_range *range);
 
 /* Gives back what was not used for so many ticks. Returns the bytes that later ticks may give back. */
-size_t tm_grow_tick(uint32_t ticks, size_t keep_bytes);
+size_t tm_grow_tick(uint32_t ticks, size_t keep_bytes, size_t bytes_max);
 
 /* Gives back about so many units of freed ranges, those that have waited longest. Returns the bytes. */
 size_t tm_grow_give(size_t units);

@@ -43,6 +43,7 @@ libtmcore_a_SOURCES += \
 	%reldir%/pool.c \
 	%reldir%/pool.h \
 	%reldir%/purge.c \
+	%reldir%/purge_mode.c \
 	%reldir%/purge.h \
 	%reldir%/remote.c \
 	%reldir%/remote.h \

@@ -38,6 +38,7 @@ struct tm_part_state {
 
 	uint32_t warm_page;     /* where resident memory was found last, its end */
 	uint64_t cold_pages;    /* taken of what had been given back, since others had to give */
+	uint64_t unpaid_pages;  /* of these, what others still have to give */
 	uint64_t fresh_pages;   /* [atomic] taken that had to be made resident, over all time */
 	uint32_t settle_unit;   /* settle.c: where it goes on, */
 	uint64_t settle_pages;  /* fresh pages when it began, */

@@ -30,6 +30,12 @@
 #define RUN_UNITS_MAX 8u
 
 /*
+ * So much goes back on a request's time at once, of small pages some .6 ms; what is left when the next
+ * caller looks, or by the helper.
+ */
+#define CALLER_UNITS (TM_PURGE_CALLER_BYTES / TM_UNIT_BYTES)
+
+/*
  * Idle granules of units that are in use: giving them splits huge pages, and they come back as 4 KiB
  * pages at eight times the price. So they stay while they are few beside what is live; where nothing
  * has happened for some decays, all but this go.
@@ -49,19 +55,13 @@ static struct {
 		uint32_t low[WINDOW_MAX]; /* whole units free all the time, per tick; a ring */
 		uint32_t ticks;
 	} window[TM_PART_COUNT];
+	size_t left_bytes;            /* that the one who is at it may still give back */
+	uint32_t owed[TM_PART_COUNT]; /* units that a tick found unneeded and did not get to */
+	size_t longest_bytes;         /* the most that a caller gave back at once */
 } purge;
 
 static struct tm_purge_options options TM_AT_START_DATA; /* [const after configure] */
 static bool configured;
-
-static void (*call_help)(void); /* [const after watch] */
-static void (*call_hurry)(void);
-static _Atomic uint32_t surplus; /* enum surplus */
-enum surplus { SURPLUS_NONE, SURPLUS_WAITS, SURPLUS_TOLD };
-static _Atomic uint32_t mode; /* enum tm_purge_mode */
-
-/* In modes without a thread: look at the clock once in so many events. */
-#define EVENTS_PER_LOOK 64u
 
 static const struct tm_purge_policy *policy_of(enum tm_part part)
 {
@@ -84,6 +84,11 @@ TM_AT_START_CODE void tm_purge_configure(const struct tm_purge_options *wanted)
 			*p = (struct tm_purge_policy){0, 0};
 	}
 	configured = true;
+}
+
+TM_AT_START_CODE bool tm_purge_gives_back(void)
+{
+	return !configured || options.giveback != TM_GIVEBACK_OFF;
 }
 
 static uint32_t decay_ticks(enum tm_part part)
@@ -221,11 +226,12 @@ static struct piece first_idle(uint32_t at)
 }
 
 /* Idle granules of units in which nothing happened for so many ticks. */
-static size_t purge_sparse(struct tm_part_state *ps, uint32_t ticks, size_t keep_bytes)
+static size_t purge_sparse(struct tm_part_state *ps, uint32_t ticks, size_t keep_bytes,
+			   size_t bytes_max)
 {
 	size_t bytes = 0;
 
-	while (ps->sparse.count) {
+	while (ps->sparse.count && bytes < bytes_max) {
 		uint32_t at = ps->sparse.first;
 		uint32_t tick = tm_zone.units[at].tick;
 
@@ -237,6 +243,17 @@ static size_t purge_sparse(struct tm_part_state *ps, uint32_t ticks, size_t keep
 		tm_unit_age(ps, at, tick);
 	}
 	return bytes;
+}
+
+/* Who gives back so much may give back less from now on. */
+static void spend(size_t bytes)
+{
+	purge.left_bytes -= tm_bits_min(purge.left_bytes, bytes);
+}
+
+static uint32_t units_left(uint32_t units)
+{
+	return (uint32_t)tm_bits_min(units, purge.left_bytes >> TM_UNIT_SHIFT);
 }
 
 /* Units that no tick of the decay needed. */
@@ -280,10 +297,8 @@ static uint64_t surplus_pages(const struct tm_part_state *ps)
 
 void tm_purge_consider(const struct tm_part_state *ps)
 {
-	uint32_t none = SURPLUS_NONE;
-
 	if (surplus_pages(ps) >= TM_UNIT_PAGES)
-		atomic_compare_exchange_strong(&surplus, &none, SURPLUS_WAITS);
+		tm_purge_note_surplus();
 }
 
 /* Oldest idle granules of units that are in use, about so many pages. */
@@ -305,7 +320,7 @@ static uint64_t purge_granules(struct tm_part_state *ps, uint64_t pages)
 
 static void purge_swing(struct tm_part_state *ps)
 {
-	uint64_t pages = surplus_pages(ps), done;
+	uint64_t pages = tm_bits_min(surplus_pages(ps), purge.left_bytes >> TM_PAGE_SHIFT), done;
 
 	if (pages < TM_UNIT_PAGES)
 		return;
@@ -313,6 +328,32 @@ static void purge_swing(struct tm_part_state *ps)
 	if (done < pages)
 		done += purge_granules(ps, pages - done);
 	tm_swing_purged(&ps->swing, done);
+	spend((size_t)done << TM_PAGE_SHIFT);
+}
+
+/* What a tick found unneeded, as much of it as may be. */
+static void pay(struct tm_part_state *ps)
+{
+	enum tm_part part = tm_part_of(ps);
+	uint32_t units = units_left(purge.owed[part]);
+
+	if (units == 0)
+		return;
+	spend(purge_whole(ps, units));
+	forget_purged(part, units);
+	purge.owed[part] -= units;
+}
+
+static void pay_all(void)
+{
+	for (int i = 0; i < TM_PART_COUNT; i++) {
+		if (purge.owed[i] == 0)
+			continue;
+		struct tm_part_state *ps = tm_extent_lock((enum tm_part)i);
+
+		pay(ps);
+		tm_extent_unlock(ps);
+	}
 }
 
 /* Bytes that later ticks may still give back. */
@@ -328,15 +369,13 @@ static size_t tick_part(enum tm_part part)
 
 	ps->tick++;
 	ps->whole_low = ps->whole.count;
-	units = units > keep ? units - keep : 0;
-	if (units) {
-		(void)purge_whole(ps, units);
-		forget_purged(part, units);
-	}
+	purge.owed[part] = units > keep ? units - keep : 0;
+	pay(ps);
 	live = (size_t)(ps->mapped_pages - ps->free_pages) << TM_PAGE_SHIFT;
 	keep_sparse = tm_bits_min(policy->keep_bytes, SPARSE_KEEP_BYTES);
-	(void)purge_sparse(ps, ticks, tm_bits_max(keep_sparse, live / SPARSE_SHARE));
-	(void)purge_sparse(ps, ticks * SPARSE_DECAYS, keep_sparse);
+	spend(purge_sparse(ps, ticks, tm_bits_max(keep_sparse, live / SPARSE_SHARE),
+			   purge.left_bytes));
+	spend(purge_sparse(ps, ticks * SPARSE_DECAYS, keep_sparse, purge.left_bytes));
 	(void)tm_unmap_end(ps, SPARE_ADDRESS_UNITS);
 	tm_huge_tick(part);
 	if (ps->whole.count > keep)
@@ -362,37 +401,78 @@ TM_AT_START_CODE void tm_purge_init(void)
 		tm_lock_release(&purge_lock);
 }
 
-size_t tm_purge_tick(uint64_t now_ms)
+/* A tick that comes a little early still counts: timers and clocks have their own grain. */
+static bool is_early(uint64_t now_ms)
+{
+	return now_ms - purge.last_ms < TM_PURGE_TICK_MS * 3 / 4;
+}
+
+/* [purge lock] Gives back no more than `left_bytes`. */
+static size_t tick(uint64_t now_ms)
 {
 	size_t left = 0;
 
-	if (configured && options.giveback == TM_GIVEBACK_OFF)
-		return 0;
-	if (!lock_purge())
-		return 1;
-	/* a tick that comes a little early still counts: timers and clocks have their own grain */
-	if (now_ms - purge.last_ms < TM_PURGE_TICK_MS * 3 / 4) {
-		tm_lock_release(&purge_lock);
-		return 1;
-	}
 	purge.last_ms = now_ms;
 	tm_dense_tick();
 	for (int i = 0; i < TM_PART_COUNT; i++)
 		if (i != TM_PART_GROW)
 			left += tick_part((enum tm_part)i);
-	left += tm_grow_tick(decay_ticks(TM_PART_GROW), policy_of(TM_PART_GROW)->keep_bytes);
-	/* the helper, on nobody's time */
-	if (tm_purge_mode() == TM_PURGE_TICKING && tm_collapse_tick())
-		left++;
+	left += tm_grow_tick(decay_ticks(TM_PART_GROW), policy_of(TM_PART_GROW)->keep_bytes,
+			     purge.left_bytes);
+	return left;
+}
+
+size_t tm_purge_tick(uint64_t now_ms)
+{
+	size_t left = 1;
+
+	if (!tm_purge_gives_back())
+		return 0;
+	if (!lock_purge())
+		return 1;
+	purge.left_bytes = SIZE_MAX;
+	if (is_early(now_ms)) {
+		pay_all();
+	} else {
+		left = tick(now_ms);
+		/* the helper, on nobody's time */
+		if (tm_purge_mode() == TM_PURGE_TICKING && tm_collapse_tick())
+			left++;
+	}
 	tm_lock_release(&purge_lock);
 	return left;
 }
 
-void tm_purge_surplus(void)
+/* [purge lock] What one who has other things to do gave back. */
+static void note_longest(void)
 {
-	if (atomic_exchange(&surplus, SURPLUS_NONE) == SURPLUS_NONE ||
-	    (configured && options.giveback == TM_GIVEBACK_OFF) || !lock_purge())
+	purge.longest_bytes =
+		tm_bits_max(purge.longest_bytes, TM_PURGE_CALLER_BYTES - purge.left_bytes);
+}
+
+void tm_purge_tick_by_caller(uint64_t now_ms)
+{
+	if (!tm_purge_gives_back() || !lock_purge())
 		return;
+	purge.left_bytes = TM_PURGE_CALLER_BYTES;
+	if (is_early(now_ms))
+		pay_all();
+	else
+		(void)tick(now_ms);
+	note_longest();
+	tm_lock_release(&purge_lock);
+}
+
+size_t tm_purge_longest(void)
+{
+	return purge.longest_bytes;
+}
+
+static void purge_surplus(size_t bytes_max)
+{
+	if (!tm_purge_take_surplus() || !tm_purge_gives_back() || !lock_purge())
+		return;
+	purge.left_bytes = bytes_max;
 	for (int i = 0; i < TM_PART_COUNT; i++)
 		if (i != TM_PART_GROW) {
 			struct tm_part_state *ps = tm_extent_lock((enum tm_part)i);
@@ -400,7 +480,19 @@ void tm_purge_surplus(void)
 			purge_swing(ps);
 			tm_extent_unlock(ps);
 		}
+	if (bytes_max != SIZE_MAX)
+		note_longest();
 	tm_lock_release(&purge_lock);
+}
+
+void tm_purge_surplus(void)
+{
+	purge_surplus(SIZE_MAX);
+}
+
+void tm_purge_surplus_by_caller(void)
+{
+	purge_surplus(TM_PURGE_CALLER_BYTES);
 }
 
 static size_t purge_all(enum tm_part part)
@@ -412,7 +504,7 @@ static size_t purge_all(enum tm_part part)
 	ps->tick++;
 	bytes = purge_whole(ps, UINT32_MAX);
 	ps->tick++;
-	bytes += purge_sparse(ps, 1, 0);
+	bytes += purge_sparse(ps, 1, 0, SIZE_MAX);
 	bytes += tm_unmap_end(ps, 0);
 	tm_extent_unlock(ps);
 	return bytes;
@@ -490,97 +582,14 @@ bool tm_purge_use_others(enum tm_part part, size_t pages, size_t fresh)
 			came = true;
 			continue;
 		}
-		(void)purge_whole(ps, idle_units(part, wanted));
+		(void)purge_whole(ps,
+				  (uint32_t)tm_bits_min(idle_units(part, wanted), CALLER_UNITS));
 		tm_extent_unlock(ps);
 	}
-	if (!came && grown_lie_idle(fresh))
-		(void)tm_grow_give(fresh / TM_UNIT_PAGES *
-				   (tm_grow_retained() < TM_PURGE_KICK_BYTES ? GROWN_FACTOR : 1));
+	if (!came && grown_lie_idle(fresh)) {
+		size_t factor = tm_grow_retained() < TM_PURGE_KICK_BYTES ? GROWN_FACTOR : 1;
+
+		(void)tm_grow_give(tm_bits_min(fresh / TM_UNIT_PAGES * factor, CALLER_UNITS));
+	}
 	return came;
-}
-
-bool tm_purge_rescue(enum tm_part part)
-{
-	size_t bytes = tm_purge_now();
-	/* spans need no long runs; blocks shall find their units together again */
-	size_t units_max = part == TM_PART_SPAN ? IDLE_UNITS_MIN : TM_PAGE_NIL / TM_UNIT_PAGES;
-
-	for (int i = 0; i < TM_PART_COUNT; i++)
-		if (i != TM_PART_GROW)
-			bytes += tm_unmap_all((enum tm_part)i);
-	/* where the kernel doesn't unmap either */
-	for (int i = 0; i < TM_PART_COUNT; i++)
-		if (i != (int)part && i != TM_PART_GROW)
-			while (tm_extent_hand_over((enum tm_part)i, part, units_max)) {
-				bytes++;
-				if (part == TM_PART_SPAN)
-					return true;
-			}
-	return bytes != 0;
-}
-
-TM_AT_START_CODE size_t tm_purge_retained(void)
-{
-	size_t units = 0, granules = 0;
-
-	for (const struct tm_part_state *ps = tm_parts; ps < tm_parts + TM_PART_COUNT; ps++) {
-		units += __atomic_load_n(&ps->whole.count, __ATOMIC_RELAXED);
-		granules += __atomic_load_n(&ps->sparse_granules, __ATOMIC_RELAXED);
-	}
-	return tm_grow_retained() + (units << TM_UNIT_SHIFT) + (granules << TM_GRANULE_SHIFT);
-}
-
-void tm_purge_set_mode(enum tm_purge_mode now)
-{
-	atomic_store_explicit(&mode, now, memory_order_seq_cst);
-}
-
-TM_AT_START_CODE enum tm_purge_mode tm_purge_mode(void)
-{
-	return (enum tm_purge_mode)atomic_load_explicit(&mode, memory_order_relaxed);
-}
-
-TM_AT_START_CODE void tm_purge_watch(void (*help)(void), void (*hurry)(void))
-{
-	call_help = help;
-	call_hurry = hurry;
-	if (!configured || options.giveback != TM_GIVEBACK_OFF)
-		tm_purge_set_mode(TM_PURGE_WATCHED);
-}
-
-/* Once, however many free memory until somebody comes. */
-static TM_COLD void hurry(void)
-{
-	uint32_t waits = SURPLUS_WAITS;
-
-	if (atomic_compare_exchange_strong(&surplus, &waits, SURPLUS_TOLD))
-		call_hurry();
-}
-
-void tm_purge_notice(uint64_t event)
-{
-	switch (tm_purge_mode()) {
-	case TM_PURGE_WATCHED:
-		if (tm_purge_retained() > TM_PURGE_KICK_BYTES || tm_collapse_is_wanted())
-			call_help();
-		else if (event % EVENTS_PER_LOOK == 0)
-			/* too little for a thread, but a program that goes on gives it back itself */
-			(void)tm_purge_tick(tm_clock_ms());
-		break;
-	case TM_PURGE_TICKING:
-		/* it may be gone: with a vfork child that started it, or in a raw fork's child (H46) */
-		if (event % EVENTS_PER_LOOK == 0)
-			call_help();
-		if (TM_UNLIKELY(atomic_load_explicit(&surplus, memory_order_relaxed) ==
-				SURPLUS_WAITS))
-			hurry();
-		break;
-	case TM_PURGE_BY_CALLERS:
-		if (event % EVENTS_PER_LOOK == 0) {
-			tm_purge_surplus();
-			(void)tm_purge_tick(tm_clock_ms());
-		}
-		break;
-	case TM_PURGE_ALONE: break;
-	}
 }

@@ -50,6 +50,15 @@ size_t tm_purge_tick(uint64_t now_ms);
  */
 void tm_purge_surplus(void);
 
+/*
+ * Both, by a thread of the program's: no more than TM_PURGE_CALLER_BYTES at once, half a millisecond of small
+ * pages; whoever comes next goes on. tm_purge_longest: the most that one gave back.
+ */
+#define TM_PURGE_CALLER_BYTES ((size_t)8 << 20)
+void tm_purge_tick_by_caller(uint64_t now_ms);
+void tm_purge_surplus_by_caller(void);
+size_t tm_purge_longest(void);
+
 /* All free memory of all parts goes back now. Returns the bytes given back. */
 size_t tm_purge_now(void);
 
@@ -93,6 +102,12 @@ enum tm_purge_mode tm_purge_mode(void);
 
 /* After memory was given, off all locks. event counts them, roughly. */
 void tm_purge_notice(uint64_t event);
+
+bool tm_purge_gives_back(void); /* TIERMALLOC_GIVEBACK is not off */
+
+/* [purge.c] A part has a surplus; true: one has, or had. */
+void tm_purge_note_surplus(void);
+bool tm_purge_take_surplus(void);
 
 /* At boot: the lock must be in the fork handlers' walk before anybody forks. */
 void tm_purge_init(void);

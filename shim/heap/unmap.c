@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * unmap: address space of a part that goes back, of which nothing is resident. Called by purge.c; the
- * zone keeps what is unmapped for the part's later steps. See part.h.
+ * zone keeps what is unmapped for the part's later steps. And what is done where memory can't be had for a
+ * part. See part.h.
  */
 #include "shim/heap/part.h"
+#include "shim/heap/purge.h"
+
+/* That spans get of another part where memory is short. */
+#define HANDED_UNITS 4u
 
 /* Free units at the end of what is mapped for the part that are certainly not resident. */
 static uint32_t clean_at_end(const struct tm_part_state *ps, uint32_t end)
@@ -69,4 +74,24 @@ size_t tm_unmap_all(enum tm_part part)
 	}
 	tm_extent_unlock(ps);
 	return bytes;
+}
+
+bool tm_purge_rescue(enum tm_part part)
+{
+	size_t bytes = tm_purge_now();
+	/* spans need no long runs; blocks shall find their units together again */
+	size_t units_max = part == TM_PART_SPAN ? HANDED_UNITS : TM_PAGE_NIL / TM_UNIT_PAGES;
+
+	for (int i = 0; i < TM_PART_COUNT; i++)
+		if (i != TM_PART_GROW)
+			bytes += tm_unmap_all((enum tm_part)i);
+	/* where the kernel doesn't unmap either */
+	for (int i = 0; i < TM_PART_COUNT; i++)
+		if (i != (int)part && i != TM_PART_GROW)
+			while (tm_extent_hand_over((enum tm_part)i, part, units_max)) {
+				bytes++;
+				if (part == TM_PART_SPAN)
+					return true;
+			}
+	return bytes != 0;
 }

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shim/base/bits.h"
 #include "shim/helper.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
@@ -67,6 +68,46 @@ Test(purge, unneeded_memory_goes_after_the_decay_and_a_floor_stays)
 	cr_assert_eq(tick(3), 0, "nothing is left to wait for");
 	cr_assert_eq(stats_of(TM_PART_LARGE).retained_bytes, 4 * MIB);
 	cr_assert_leq(resident(p, 64 * MIB), 4 * MIB);
+	heap_check();
+}
+
+/* A request's time is not spent on all that is free: a slice for each caller, until it is gone. */
+Test(purge, callers_give_back_slice_by_slice)
+{
+	const size_t bytes = 200 * MIB;
+	size_t before, most = 0;
+	char *p;
+
+	heap_fresh();
+	p = taken(bytes);
+	give(p, bytes);
+	for (int i = 0; i < 200; i++) {
+		before = kernel.dontneed_bytes;
+		/* most come while the next tick is far */
+		tm_purge_tick_by_caller(now_ms += i % 8 == 0 ? TM_PURGE_TICK_MS : 1);
+		most = tm_bits_max(most, kernel.dontneed_bytes - before);
+	}
+	cr_assert_eq(stats_of(TM_PART_LARGE).retained_bytes, 4 * MIB);
+	cr_assert_eq(most, TM_PURGE_CALLER_BYTES);
+	cr_assert_eq(tm_purge_longest(), TM_PURGE_CALLER_BYTES);
+	heap_check();
+}
+
+Test(purge, freed_ranges_go_slice_by_slice_where_callers_do_it)
+{
+	struct tm_range *r;
+	int calls = 0;
+
+	heap_fresh();
+	r = tm_grow_alloc(100 * MIB, 50 * MIB);
+	cr_assert_not_null(r);
+	tm_grow_free(r);
+	cr_assert_eq(tm_grow_retained(), 100 * MIB);
+	for (size_t left = 100 * MIB; left > 4 * MIB; left = tm_grow_retained(), calls++) {
+		tm_purge_tick_by_caller(now_ms += TM_PURGE_TICK_MS);
+		cr_assert_leq(left - tm_grow_retained(), TM_PURGE_CALLER_BYTES);
+		cr_assert_lt(calls, 100);
+	}
 	heap_check();
 }
 

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* purge_mode: who gives back, and when they are called. See purge.h. */
+#include "shim/heap/collapse.h"
+#include "shim/heap/grow.h"
+#include "shim/heap/part.h"
+#include "shim/heap/purge.h"
+#include "shim/os/clock.h"
+
+/* In modes without a thread: look at the clock once in so many events. */
+#define EVENTS_PER_LOOK 64u
+
+static void (*call_help)(void); /* [const after watch] */
+static void (*call_hurry)(void);
+static _Atomic uint32_t surplus; /* enum surplus */
+enum surplus { SURPLUS_NONE, SURPLUS_WAITS, SURPLUS_TOLD };
+static _Atomic uint32_t mode; /* enum tm_purge_mode */
+
+void tm_purge_note_surplus(void)
+{
+	uint32_t none = SURPLUS_NONE;
+
+	atomic_compare_exchange_strong(&surplus, &none, SURPLUS_WAITS);
+}
+
+bool tm_purge_take_surplus(void)
+{
+	return atomic_exchange(&surplus, SURPLUS_NONE) != SURPLUS_NONE;
+}
+
+TM_AT_START_CODE size_t tm_purge_retained(void)
+{
+	size_t units = 0, granules = 0;
+
+	for (const struct tm_part_state *ps = tm_parts; ps < tm_parts + TM_PART_COUNT; ps++) {
+		units += __atomic_load_n(&ps->whole.count, __ATOMIC_RELAXED);
+		granules += __atomic_load_n(&ps->sparse_granules, __ATOMIC_RELAXED);
+	}
+	return tm_grow_retained() + (units << TM_UNIT_SHIFT) + (granules << TM_GRANULE_SHIFT);
+}
+
+void tm_purge_set_mode(enum tm_purge_mode now)
+{
+	atomic_store_explicit(&mode, now, memory_order_seq_cst);
+}
+
+TM_AT_START_CODE enum tm_purge_mode tm_purge_mode(void)
+{
+	return (enum tm_purge_mode)atomic_load_explicit(&mode, memory_order_relaxed);
+}
+
+TM_AT_START_CODE void tm_purge_watch(void (*help)(void), void (*hurry)(void))
+{
+	call_help = help;
+	call_hurry = hurry;
+	if (tm_purge_gives_back())
+		tm_purge_set_mode(TM_PURGE_WATCHED);
+}
+
+/* Once, however many free memory until somebody comes. */
+static TM_COLD void tell_helper(void)
+{
+	uint32_t waits = SURPLUS_WAITS;
+
+	if (atomic_compare_exchange_strong(&surplus, &waits, SURPLUS_TOLD))
+		call_hurry();
+}
+
+void tm_purge_notice(uint64_t event)
+{
+	switch (tm_purge_mode()) {
+	case TM_PURGE_WATCHED:
+		if (tm_purge_retained() > TM_PURGE_KICK_BYTES || tm_collapse_is_wanted())
+			call_help();
+		else if (event % EVENTS_PER_LOOK == 0)
+			/* too little for a thread, but a program that goes on gives it back itself */
+			tm_purge_tick_by_caller(tm_clock_ms());
+		break;
+	case TM_PURGE_TICKING:
+		/* it may be gone: with a vfork child that started it, or in a raw fork's child (H46) */
+		if (event % EVENTS_PER_LOOK == 0)
+			call_help();
+		if (TM_UNLIKELY(atomic_load_explicit(&surplus, memory_order_relaxed) ==
+				SURPLUS_WAITS))
+			tell_helper();
+		break;
+	case TM_PURGE_BY_CALLERS:
+		if (event % EVENTS_PER_LOOK == 0) {
+			tm_purge_surplus_by_caller();
+			tm_purge_tick_by_caller(tm_clock_ms());
+		}
+		break;
+	case TM_PURGE_ALONE: break;
+	}
+}
