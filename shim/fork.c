@@ -35,7 +35,7 @@ static struct {
 	unsigned depth; /* [lock] forks of handlers that came in the middle of that fork */
 	bool inside;    /* [lock] of a handler that came in the middle of an allocation */
 	bool keeps;     /* [lock] a child that goes on finds the ledger's memory copied */
-} fork_now TM_AT_START_DATA = {.lock = TM_LOCK_INIT(TM_RANK_NONE)};
+} fork_now TM_AT_FORK_DATA = {.lock = TM_LOCK_INIT(TM_RANK_NONE)};
 
 #define THIS_THREAD ((uintptr_t)__builtin_thread_pointer())
 

@@ -36,6 +36,7 @@
 #define LATE_BYTES ((size_t)4 << 20)
 /* Nor has a forked child that only lives to start another program. */
 #define CHILD_MS 1000u
+#define FROM_NEED UINT64_MAX
 
 enum state {
 	STATE_NONE,      /* there will be none */
@@ -49,11 +50,11 @@ static struct {
 	bool asked_for; /* by the user: from the first allocation, and the file stays */
 	bool forked;    /* this process is a child that had none of its own yet */
 	struct tm_ledger_file file;
-	uint32_t old_heaps; /* that were there when it began */
-	char *staging;      /* where their rows in the file are mapped */
-	uintptr_t sides_at; /* for the next ledger of this process */
-	uint64_t not_before_ms;
-} ledger TM_AT_START_DATA;
+	uint32_t old_heaps;     /* that were there when it began */
+	char *staging;          /* where their rows in the file are mapped */
+	uintptr_t sides_at;     /* for the next ledger of this process */
+	uint64_t not_before_ms; /* [atomic] FROM_NEED: CHILD_MS after it first had reason */
+} ledger TM_AT_FORK_DATA;
 
 /* [owner of the heap] Of the old ones, rows in the file. */
 static uint64_t rows_moved[TM_HEAP_LIMIT / 64];
@@ -286,6 +287,16 @@ static void begin(struct tm_heap *mine)
 	__atomic_store_n(&ledger.state, rc < 0 ? STATE_NONE : STATE_ON, __ATOMIC_RELEASE);
 }
 
+static bool is_too_early(void)
+{
+	uint64_t not_before = __atomic_load_n(&ledger.not_before_ms, __ATOMIC_RELAXED);
+	uint64_t now = tm_clock_ms();
+
+	if (not_before == FROM_NEED)
+		__atomic_store_n(&ledger.not_before_ms, now + CHILD_MS, __ATOMIC_RELAXED);
+	return now < not_before;
+}
+
 /* tm_account_store.sample while there is none: is it time? */
 static void watch(const struct tm_heap *h, const struct tm_row *row, size_t bytes,
 		  struct tm_site site)
@@ -298,7 +309,7 @@ static void watch(const struct tm_heap *h, const struct tm_row *row, size_t byte
 	if (!ledger.asked_for && tm_extent_used_bytes() < LATE_BYTES)
 		return;
 	/* The heap of threads past their end is not this thread's; nor is one in a vfork child. */
-	if (h->tls_word != &tm_heap_word || tm_clock_ms() < ledger.not_before_ms ||
+	if (h->tls_word != &tm_heap_word || is_too_early() ||
 	    (tm_proc_may_open() && (uint32_t)tm_sys_getpid() != ledger.file.pid))
 		return;
 	if (!__atomic_compare_exchange_n(&ledger.state, &expected, STATE_BEGINNING, false,
@@ -411,7 +422,8 @@ TM_AT_START_CODE void tm_ledger_fork_child(enum tm_ledger_child child)
 	/* After a raw fork nothing is known of locks and heaps: it counts in private memory. */
 	if (child == TM_LEDGER_CHILD_RAW)
 		return;
-	ledger.not_before_ms = ledger.asked_for ? 0 : tm_clock_ms() + CHILD_MS;
+	/* the clock's pages are two page faults, for a child that mostly is about to exec */
+	ledger.not_before_ms = ledger.asked_for ? 0 : had ? tm_clock_ms() + CHILD_MS : FROM_NEED;
 	start_watching();
 }
 

@@ -329,7 +329,7 @@ void tm_thread_settle(struct tm_granule *g)
 	tm_thread_leave(held);
 }
 
-struct tm_heap *tm_thread_heap(void)
+TM_AT_START_CODE struct tm_heap *tm_thread_heap(void)
 {
 	uintptr_t word = tm_heap_word;
 

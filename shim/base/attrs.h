@@ -24,11 +24,13 @@
 #define TM_CACHE_LINE 64
 /*
  * For what every process runs and writes as it starts and as it forks: it lies together, so that a
- * short process and a forked child touch few pages. Variables go to .data, beside the locks, whose page
- * the loader has written to already; what is large and mostly untouched stays in .bss.
+ * short process and a forked child touch few pages. Variables go to .data, where the loader has written
+ * already; what is large and mostly untouched stays in .bss. What a fork writes lies on the page of the
+ * locks (start.ld).
  */
 #define TM_AT_START_CODE __attribute__((section(".text.startup")))
 #define TM_AT_START_DATA __attribute__((section(".data.start")))
+#define TM_AT_FORK_DATA __attribute__((section(".data.fork")))
 #define TM_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /* The thread's own state must cost no call and no allocation, whichever library asks first (H11, H13). */

@@ -24,7 +24,7 @@
 #define SIDE_QUANTUM 192u /* 64 slots */
 #define SIDE_BINS 66u     /* up to 12,288 bytes: a span of 16-byte slots */
 
-struct tm_account_store tm_account_store TM_AT_START_DATA;
+struct tm_account_store tm_account_store TM_AT_FORK_DATA;
 bool tm_account_is_kept = true;
 uint64_t tm_account_birth;
 

@@ -24,7 +24,7 @@
 
 struct tm_part_state tm_parts[TM_PART_COUNT];
 /* Apart from them: a part that nothing is taken of stays untouched, at the start and in a fork. */
-static struct tm_lock locks[TM_PART_COUNT] TM_AT_START_DATA;
+static struct tm_lock locks[TM_PART_COUNT] TM_AT_FORK_DATA;
 
 static void part_reset(struct tm_part_state *ps)
 {

@@ -24,15 +24,15 @@ _Static_assert(sizeof(struct tm_lock) == 16, "a lock shares the line of what it 
 /* The page that is wiped in a child, NULL before boot. Holds the generation. */
 static _Atomic(_Atomic uint32_t *) generation_page;
 /* Survives the fork: the last generation that was given out. */
-static _Atomic uint32_t generation_last TM_AT_START_DATA;
+static _Atomic uint32_t generation_last TM_AT_FORK_DATA;
 
 static struct tm_lock *walk_first[TM_RANK_COUNT] TM_AT_START_DATA;
 static struct tm_lock *walk_last[TM_RANK_COUNT] TM_AT_START_DATA;
 /* Whether the kernel does the wiping. */
 static bool generation_wiped;
-static struct tm_lock register_lock TM_AT_START_DATA = TM_LOCK_INIT(TM_RANK_NONE);
+static struct tm_lock register_lock TM_AT_FORK_DATA = TM_LOCK_INIT(TM_RANK_NONE);
 /* thread_key() of the thread between fork's prepare and its end, else 0. */
-static _Atomic uintptr_t walker TM_AT_START_DATA;
+static _Atomic uintptr_t walker TM_AT_FORK_DATA;
 
 /* Its address tells threads apart, without a system call. */
 static TM_TLS char thread_anchor;
