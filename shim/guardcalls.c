@@ -17,9 +17,11 @@
 #include <linux/seccomp.h>
 #include <linux/shm.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 
+#include "shim/alloc.h"
 #include "shim/base/attrs.h"
 #include "shim/boot.h"
 #include "shim/elf.h"
@@ -119,6 +121,21 @@ static void about_process(void)
 		tm_helper_stop();
 }
 
+/*
+ * All that is mapped is about to become resident, what is mapped later too, and both count against a
+ * limit that often is 8 MiB (H59): what nobody uses goes back first, and later steps are small.
+ */
+static void about_all_pages(void)
+{
+	struct tm_sys_limit limit;
+
+	if (!tm_boot() || tm_root.server != TM_SERVER_ENGINE)
+		return;
+	if (tm_sys_geteuid() != 0 && tm_sys_getrlimit(RLIMIT_MEMLOCK, &limit) == 0)
+		tm_zone_limit_room(limit.soft);
+	(void)tm_alloc_trim();
+}
+
 /* FORWARD(name, parameters, arguments, what to do before) */
 #define FORWARD(type, name, parameters, arguments, before)                                         \
 	type name parameters;                                                                      \
@@ -150,6 +167,7 @@ FORWARD(void *, shmat, (int id, const void *start, int flags), (id, start, flags
 FORWARD(int, mlock, (const void *start, size_t bytes), (start, bytes), about_pages(start, bytes))
 FORWARD(int, mlock2, (const void *start, size_t bytes, unsigned flags), (start, bytes, flags),
 	about_pages(start, bytes))
+FORWARD(int, mlockall, (int flags), (flags), about_all_pages())
 FORWARD(int, mprotect, (void *start, size_t bytes, int prot), (start, bytes, prot),
 	about_pages(start, bytes))
 FORWARD(int, pkey_mprotect, (void *start, size_t bytes, int prot, int key),
@@ -238,6 +256,7 @@ static void about_call(long number, long a, long b, long c, long d, long e)
 	case SYS_mlock:
 	case SYS_mlock2:
 	case SYS_mbind: about_pages((const void *)a, (size_t)b); break;
+	case SYS_mlockall: about_all_pages(); break;
 	case SYS_unshare:
 	case SYS_setns: about_process(); break;
 	case SYS_prctl:

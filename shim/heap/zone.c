@@ -302,7 +302,7 @@ static int make_room(enum tm_part part, size_t need)
 	/* near the end of the zone, or of what an address limit allows, no more than is needed */
 	size = tm_bits_clamp(size, part == TM_PART_SPAN ? CHUNK_MIN_SPAN_BYTES : CHUNK_MIN_BYTES,
 			     CHUNK_MAX_BYTES);
-	size = tm_bits_min(size, tm_bits_align_down(tm_zone.room, TM_UNIT_BYTES));
+	size = tm_bits_min(size, tm_bits_align_down(tm_zone_room(), TM_UNIT_BYTES));
 	if (reserve(tm_bits_max(more, size), TM_PART_NONE) && reserve(more, TM_PART_NONE))
 		return -ENOMEM;
 	if (!last) {
@@ -399,7 +399,7 @@ static size_t step_giant(enum tm_part part, size_t need, uint32_t *ret_page)
 
 static size_t step_locked(enum tm_part part, size_t need, size_t want, uint32_t *ret_page)
 {
-	size_t share = tm_bits_align_down(tm_zone.room / STEP_SHARE, TM_GRANULE_BYTES);
+	size_t share = tm_bits_align_down(tm_zone_room() / STEP_SHARE, TM_GRANULE_BYTES);
 	size_t step = TM_UNIT_BYTES, bytes = want, at;
 
 	for (;;) {

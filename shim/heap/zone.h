@@ -91,14 +91,27 @@ struct tm_zone {
 	uint32_t *tags;              /* [const] a word per page, see extent.c */
 	struct tm_unit *units;       /* [const] */
 	size_t limit;                /* [const] bytes of the window */
-	size_t room;     /* [const] what the process may map, as far as it was limited at boot */
-	uint32_t taints; /* [atomic] not 0: some unit may be tainted */
-	enum tm_huge_mode huge; /* [const after boot] what init found; boot may lower it */
+	size_t room;                 /* [atomic] what the process may map, as far as is known */
+	uint32_t taints;             /* [atomic] not 0: some unit may be tainted */
+	enum tm_huge_mode huge;      /* [const after boot] what init found; boot may lower it */
 	unsigned hugetlb_shift; /* [const after boot] 21, 30: pages of the persistent part; or 0 */
 	const struct tm_zone_os *os; /* [const] */
 };
 
 extern TM_HIDDEN struct tm_zone tm_zone;
+
+/* What the process may map: steps and chunks are to be in proportion. */
+TM_INLINE size_t tm_zone_room(void)
+{
+	return __atomic_load_n(&tm_zone.room, __ATOMIC_RELAXED);
+}
+
+/* From now on no more than this. */
+TM_INLINE void tm_zone_limit_room(size_t bytes)
+{
+	if (bytes < tm_zone_room())
+		__atomic_store_n(&tm_zone.room, bytes, __ATOMIC_RELAXED);
+}
 extern TM_HIDDEN const struct tm_zone_os tm_zone_os_real;
 
 /* Choose the window and map the first tables. 0, or -ENOMEM where no window could be had. */

@@ -3,6 +3,7 @@
  * H59, log 55: mlockall(MCL_CURRENT | MCL_FUTURE) under a limit of 64 MiB, without privilege (only
  * MCL_FUTURE where no more than 8 is allowed). It is granted, so is the larger part of the limit
  * in blocks of 1/128 of it, and beyond the limit there is NULL with ENOMEM.
+ * With MCL_FUTURE alone, 1 MiB is enough for 300 KB of blocks: later steps are small.
  * And a page that the program locked inside a block, whose release the kernel therefore refuses,
  * comes back zero from calloc.
  * Failure: mlockall is refused because too much is mapped (jemalloc, tcmalloc), a crash
@@ -47,6 +48,25 @@ static void fill_until_limit(void)
 	_exit(0);
 }
 
+static void little_is_enough(void)
+{
+	struct rlimit limit;
+
+	probe_limit(30);
+	free(malloc(100));
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	limit.rlim_cur = MIB;
+	if (limit.rlim_max < MIB || setrlimit(RLIMIT_MEMLOCK, &limit) != 0)
+		probe_skip("less than 1 MiB may be locked");
+	if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0)
+		probe_skip("cannot drop privilege");
+	probe_require(mlockall(MCL_FUTURE) == 0, "mlockall: %s", strerror(errno));
+	for (int i = 0; i < 100; i++)
+		probe_require(malloc(1000) != NULL, "block %d is NULL", i);
+	probe_require(malloc(200000) != NULL, "a large block is NULL");
+	_exit(0);
+}
+
 static void locked_block(size_t bytes)
 {
 	for (int round = 0; round < 12; round++) {
@@ -71,6 +91,10 @@ int main(void)
 	if (pid == 0)
 		fill_until_limit();
 	probe_child_ok(pid, 30000, "mlockall");
+	pid = fork();
+	if (pid == 0)
+		little_is_enough();
+	probe_child_ok(pid, 30000, "a little locked memory");
 	locked_block(40000);
 	locked_block(300000);
 	locked_block(5 * MIB);
