@@ -22,25 +22,30 @@ static struct tm_ledger_size *record_at(uint32_t n)
 			      sizeof(struct tm_ledger_size));
 }
 
-static struct tm_ledger_size *find(uint64_t size, size_t *ret_at)
+/* A record whose number stands in a slot has its memory: nobody has to be asked for it. */
+static struct tm_ledger_size *find(struct tm_ledger_header *header, uint64_t size, size_t *ret_at)
 {
+	char *records = (char *)header + TM_LEDGER_SIZES_AT;
+
 	for (size_t at = tm_hash_slot(size, SLOT_BITS);; at = (at + 1) % SLOTS) {
 		uint16_t n = __atomic_load_n(&slot[at], __ATOMIC_ACQUIRE);
-		struct tm_ledger_size *s = n == 0 ? NULL : record_at(n - 1u);
+		struct tm_ledger_size *s = (struct tm_ledger_size *)(void *)records + n - 1;
 
 		*ret_at = at;
-		if (n == 0 || (s != NULL && s->size == size))
+		if (n == 0)
+			return NULL;
+		if (s->size == size)
 			return s;
 	}
 }
 
-static struct tm_ledger_size *make(uint64_t size)
+static struct tm_ledger_size *make(struct tm_ledger_header *header, uint64_t size)
 {
 	struct tm_ledger_size *s;
 	size_t at;
 
 	tm_lock_acquire(&lock);
-	s = find(size, &at);
+	s = find(header, size, &at);
 	if (s == NULL && count < TM_LEDGER_SIZES && (s = record_at(count)) != NULL) {
 		s->size = size;
 		__atomic_store_n(&slot[at], (uint16_t)++count, __ATOMIC_RELEASE);
@@ -57,9 +62,9 @@ void tm_sizes_add(uint64_t size, unsigned tier)
 
 	if (header == NULL || size == 0)
 		return;
-	s = find(size, &at);
+	s = find(header, size, &at);
 	if (s == NULL)
-		s = make(size);
+		s = make(header, size);
 	if (s == NULL) {
 		__atomic_fetch_add(&header->sizes_lost, 1, __ATOMIC_RELAXED);
 		return;
@@ -75,12 +80,13 @@ void tm_sizes_add(uint64_t size, unsigned tier)
 
 void tm_sizes_remove(uint64_t size)
 {
+	struct tm_ledger_header *header = tm_ledger_header();
 	struct tm_ledger_size *s;
 	size_t at;
 
-	if (tm_ledger_header() == NULL || size == 0)
+	if (header == NULL || size == 0)
 		return;
-	s = find(size, &at);
+	s = find(header, size, &at);
 	if (s != NULL)
 		__atomic_fetch_sub(&s->live, 1, __ATOMIC_RELAXED);
 }
@@ -103,12 +109,15 @@ void tm_sizes_census_begin(void)
 
 static struct tm_ledger_size *record_of(uint64_t size, size_t *ret_index)
 {
+	struct tm_ledger_header *header = tm_ledger_header();
 	struct tm_ledger_size *s;
 	size_t at;
 
-	s = find(size, &at);
+	if (header == NULL)
+		return NULL;
+	s = find(header, size, &at);
 	if (s == NULL)
-		s = make(size);
+		s = make(header, size);
 	if (s == NULL)
 		return NULL;
 	*ret_index = (size_t)(s - record_at(0));
