@@ -65,9 +65,15 @@ _Static_assert(sizeof(struct mine) <= TM_HEAP_ROOM_BYTES, "it fits behind a heap
 
 struct tm_routing tm_routing = {.lock = TM_LOCK_INIT(TM_RANK_RULES)};
 
+/* Whoever it was begun for: all but the name and its rules stays with the heap. */
+static struct mine *room_of(struct tm_heap *h)
+{
+	return (struct mine *)((uintptr_t)h + TM_HEAP_ROOM_OFFSET);
+}
+
 static struct mine *mine_of(struct tm_heap *h)
 {
-	struct mine *mine = (struct mine *)((uintptr_t)h + TM_HEAP_ROOM_OFFSET);
+	struct mine *mine = room_of(h);
 
 	if (TM_UNLIKELY(mine->tid != h->tid)) {
 		tm_route_thread_begin(&mine->thread, "");
@@ -214,7 +220,7 @@ static TM_NOINLINE struct tm_route_decision decide_slow(struct tm_heap *h,
 struct tm_route_decision tm_routing_decide(struct tm_heap *h,
 					   const struct tm_routing_request *request)
 {
-	struct mine *mine = (struct mine *)((uintptr_t)h + TM_HEAP_ROOM_OFFSET);
+	struct mine *mine = room_of(h);
 	uint64_t key = tm_sites_key_fine(request->site.return_address, height_of(h, request),
 					 request->size >= TM_PHASE_LARGE_BYTES);
 	struct tm_route_decision d;
@@ -456,7 +462,7 @@ void tm_routing_died(struct tm_heap *h, struct tm_route_death death)
 {
 	if (!atomic_load_explicit(&tm_routing.ready, memory_order_acquire))
 		return;
-	tm_route_freed(&tm_routing.route, &mine_of(h)->thread, death);
+	tm_route_freed(&tm_routing.route, &room_of(h)->thread, death);
 }
 
 void tm_routing_step(void)
