@@ -44,8 +44,10 @@ TM_EXPORT int dlclose(void *handle)
 	if (ledger)
 		tm_unwind_forget();
 	int rc = next(handle);
-	if (ledger)
+	if (ledger) {
+		tm_unwind_forget(); /* what others found out of it until it was gone */
 		sweep();
+	}
 	if (tm_module_cuda() != NULL)
 		tm_module_cuda()->unloaded();
 	return rc;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <link.h>
 
+#include "shim/base/bits.h"
 #include "shim/base/fmt.h"
 #include "shim/base/hash.h"
 #include "shim/base/ledger_format.h"
@@ -17,31 +18,26 @@
 #include "shim/routing.h"
 
 #define NOTE_BYTES_MAX 4096u
+#define BUILD_ID_BYTES_MAX 32u
+
+/* Where an object has its build id: it is looked up once, and compared whenever the object is met. */
+struct build_id {
+	uintptr_t at;
+	uint32_t bytes; /* 0: it has none */
+	uint64_t hash;
+};
 
 /* What is compared with; the record itself is for readers. */
 struct known {
 	uintptr_t begin, end;
 	const void *link_map;
-	uint64_t id; /* hash of its build id */
+	struct build_id id;
 	bool gone;
 };
 
 static struct tm_lock lock = TM_LOCK_INIT(TM_RANK_SITES);
 static struct known known[TM_LEDGER_MODULES]; /* [lock] */
 static uint32_t count;                        /* [lock] */
-
-static const Elf64_Phdr *headers_of(uintptr_t begin, unsigned *ret_count)
-{
-	const Elf64_Ehdr *e = (const Elf64_Ehdr *)begin;
-
-	if (!tm_unwind_readable(begin, sizeof(*e)) ||
-	    __builtin_memcmp(e->e_ident, ELFMAG, SELFMAG) != 0 || e->e_phnum > 128 ||
-	    e->e_phentsize != sizeof(Elf64_Phdr) || e->e_phoff > TM_PAGE_BYTES * 4 ||
-	    !tm_unwind_readable(begin + e->e_phoff, e->e_phnum * sizeof(Elf64_Phdr)))
-		return NULL;
-	*ret_count = e->e_phnum;
-	return (const Elf64_Phdr *)(begin + e->e_phoff);
-}
 
 static uintptr_t bias_of(uintptr_t begin, const Elf64_Phdr *p, unsigned n)
 {
@@ -51,47 +47,65 @@ static uintptr_t bias_of(uintptr_t begin, const Elf64_Phdr *p, unsigned n)
 	return begin;
 }
 
-static uint32_t build_id_in(uintptr_t at, size_t bytes, uint8_t *id, size_t size)
+/* Where it is in these notes, if it is there. */
+static bool find_in_notes(uintptr_t at, size_t bytes, struct build_id *ret)
 {
 	if (bytes > NOTE_BYTES_MAX || !tm_unwind_readable(at, bytes))
-		return 0;
+		return false;
 	while (bytes >= sizeof(Elf64_Nhdr)) {
 		const Elf64_Nhdr *n = (const Elf64_Nhdr *)at;
 		size_t name = (n->n_namesz + 3u) & ~3u, all = sizeof(*n) + name;
 
 		if (n->n_namesz > bytes || n->n_descsz > bytes || all > bytes)
-			return 0;
+			return false;
 		if (n->n_type == NT_GNU_BUILD_ID && n->n_namesz == 4 &&
 		    __builtin_memcmp((const char *)at + sizeof(*n), "GNU", 4) == 0) {
-			size_t length = n->n_descsz < size ? n->n_descsz : size;
-
-			if (all + length > bytes)
-				return 0;
-			__builtin_memcpy(id, (const char *)at + all, length);
-			return (uint32_t)length;
+			ret->at = at + all;
+			ret->bytes = (uint32_t)tm_bits_min(n->n_descsz, BUILD_ID_BYTES_MAX);
+			return all + ret->bytes <= bytes && ret->bytes != 0;
 		}
 		all += (n->n_descsz + 3u) & ~3u;
 		if (all > bytes)
-			return 0;
+			return false;
 		at += all;
 		bytes -= all;
 	}
-	return 0;
+	return false;
+}
+
+static struct build_id find_build_id(uintptr_t begin)
+{
+	struct build_id id = {0, 0, 0};
+	unsigned n = 0;
+	const Elf64_Phdr *p = tm_unwind_headers(begin, &n);
+	bool found = false;
+
+	for (unsigned i = 0; i < n && !found; i++)
+		found = p[i].p_type == PT_NOTE &&
+			find_in_notes(bias_of(begin, p, n) + p[i].p_vaddr, p[i].p_memsz, &id);
+	if (!found)
+		return (struct build_id){0, 0, 0};
+	id.hash = tm_hash_bytes((const void *)id.at, id.bytes);
+	return id;
+}
+
+/* The object there, which may be another one by now, has this id at this place. */
+static bool has_build_id(uintptr_t begin, const struct build_id *id)
+{
+	if (id->bytes == 0)
+		return find_build_id(begin).bytes == 0;
+	return tm_unwind_readable(id->at, id->bytes) &&
+	       tm_hash_bytes((const void *)id->at, id->bytes) == id->hash;
 }
 
 uint32_t tm_modules_build_id(uintptr_t begin, uint8_t *id, size_t size)
 {
-	unsigned n;
-	const Elf64_Phdr *p = headers_of(begin, &n);
-	uint32_t length = 0;
+	struct build_id found = find_build_id(begin);
+	size_t length = tm_bits_min(found.bytes, size);
 
-	if (p == NULL)
-		return 0;
-	for (unsigned i = 0; i < n && length == 0; i++)
-		if (p[i].p_type == PT_NOTE)
-			length = build_id_in(bias_of(begin, p, n) + p[i].p_vaddr, p[i].p_memsz, id,
-					     size);
-	return length;
+	if (length != 0)
+		__builtin_memcpy(id, (const void *)found.at, length);
+	return (uint32_t)length;
 }
 
 static void write_path(struct tm_ledger_module *m, const struct tm_unwind_object *object)
@@ -122,7 +136,7 @@ static void write_record(struct tm_ledger_module *m, const struct tm_unwind_obje
 	const struct link_map *map = object->link_map;
 	uintptr_t begin = object->begin;
 	unsigned n = 0;
-	const Elf64_Phdr *p = headers_of(begin, &n);
+	const Elf64_Phdr *p = tm_unwind_headers(begin, &n);
 
 	m->base = map != NULL ? map->l_addr : p != NULL ? bias_of(begin, p, n) : begin;
 	m->begin = begin;
@@ -153,13 +167,6 @@ static void mark_gone(uint32_t index)
 	m->unloaded_ms = tm_clock_ms();
 }
 
-static uint64_t id_hash(uintptr_t begin)
-{
-	uint8_t id[32];
-
-	return tm_hash_bytes(id, tm_modules_build_id(begin, id, sizeof(id)));
-}
-
 /* [lock] */
 static void add(const struct tm_unwind_object *object)
 {
@@ -171,7 +178,7 @@ static void add(const struct tm_unwind_object *object)
 		return;
 	}
 	known[count] = (struct known){object->begin, object->end, object->link_map,
-				      id_hash(object->begin), false};
+				      find_build_id(object->begin), false};
 	write_record(m, object);
 	__atomic_store_n(&header->modules, ++count, __ATOMIC_RELEASE);
 }
@@ -190,7 +197,7 @@ void tm_modules_seen(uintptr_t pc, const struct tm_unwind_object *object)
 		if (k->gone || k->end <= object->begin || k->begin >= object->end)
 			continue;
 		if (k->begin == object->begin && k->end == object->end &&
-		    k->link_map == object->link_map && k->id == id_hash(object->begin))
+		    k->link_map == object->link_map && has_build_id(object->begin, &k->id))
 			have = true;
 		else
 			mark_gone(i);

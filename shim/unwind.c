@@ -24,6 +24,7 @@ static const uint8_t kept[] = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30};
 #define CODE_ADDRESS(pc) ((pc) & ((UINT64_C(1) << 48) - 1))
 #endif
 
+#define HEADERS_MAX 128u
 #define STEPS_LIMIT 96u /* the allocator's own frames included */
 
 /* --- what may be read ------------------------------------------------------------------------- */
@@ -42,6 +43,23 @@ bool tm_unwind_readable(uintptr_t address, size_t bytes)
 		if ((at | (TM_PAGE_BYTES - 1)) >= last)
 			return true;
 	}
+}
+
+const Elf64_Phdr *tm_unwind_headers(uintptr_t begin, unsigned *ret_count)
+{
+	const Elf64_Ehdr *e = (const Elf64_Ehdr *)begin;
+
+	if (!tm_unwind_readable(begin, sizeof(*e)) ||
+	    __builtin_memcmp(e->e_ident, ELFMAG, SELFMAG) != 0 || e->e_phnum > HEADERS_MAX ||
+	    e->e_phentsize != sizeof(Elf64_Phdr) || e->e_phoff > TM_PAGE_BYTES * 4)
+		return NULL;
+	size_t end = e->e_phoff + e->e_phnum * sizeof(Elf64_Phdr);
+	/* they mostly follow in the same page */
+	if (end > TM_PAGE_BYTES - begin % TM_PAGE_BYTES &&
+	    !tm_unwind_readable(begin + e->e_phoff, end - e->e_phoff))
+		return NULL;
+	*ret_count = e->e_phnum;
+	return (const Elf64_Phdr *)(begin + e->e_phoff);
 }
 
 bool tm_unwind_read(struct tm_unwind_memory *in, uintptr_t address, uint64_t *ret)
@@ -112,17 +130,15 @@ bool tm_unwind_object_by_maps(uintptr_t pc, struct tm_unwind_object *ret)
 	if (tm_maps_object(pc, &range, NULL, 0) != 0)
 		return false;
 	*ret = (struct tm_unwind_object){range.start, range.end, NULL, NULL};
-	const Elf64_Ehdr *e = (const Elf64_Ehdr *)range.start;
-	if (!tm_unwind_readable(range.start, TM_PAGE_BYTES) ||
-	    __builtin_memcmp(e->e_ident, ELFMAG, SELFMAG) != 0 ||
-	    e->e_phoff + e->e_phnum * sizeof(Elf64_Phdr) > TM_PAGE_BYTES)
-		return false;
-	const Elf64_Phdr *p = (const Elf64_Phdr *)(range.start + e->e_phoff);
+	unsigned n = 0;
+	const Elf64_Phdr *p = tm_unwind_headers(range.start, &n);
 	uintptr_t bias = range.start;
-	for (unsigned i = 0; i < e->e_phnum; i++)
+	if (p == NULL)
+		return false;
+	for (unsigned i = 0; i < n; i++)
 		if (p[i].p_type == PT_LOAD && p[i].p_offset == 0)
 			bias = range.start - p[i].p_vaddr;
-	for (unsigned i = 0; i < e->e_phnum; i++)
+	for (unsigned i = 0; i < n; i++)
 		if (p[i].p_type == PT_GNU_EH_FRAME)
 			ret->eh_frame = (const void *)(bias + p[i].p_vaddr);
 	return true;
@@ -138,7 +154,8 @@ struct known {
 	uint64_t pc; /* [atomic] with WRITING while it is filled */
 	int32_t cfa;
 	uint8_t cfa_register;
-	bool last; /* the outermost frame */
+	bool last : 1;      /* the outermost frame */
+	bool by_frames : 1; /* an object's code without a row: by frame pointers */
 	uint16_t generation;
 	int8_t at[16]; /* of kept[], in words from the CFA; 0: as it was */
 };
@@ -151,6 +168,11 @@ static uint16_t generation; /* [atomic] */
 void tm_unwind_forget(void)
 {
 	__atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED);
+}
+
+static uint16_t generation_now(void)
+{
+	return __atomic_load_n(&generation, __ATOMIC_RELAXED);
 }
 
 /* Two places, one cache line: frames of one stack must not push each other out. */
@@ -166,7 +188,7 @@ static bool read_row(const struct known *k, uintptr_t pc, struct known *ret)
 	*ret = *k;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(&k->pc, __ATOMIC_RELAXED) == pc && ret->pc == pc &&
-	       ret->generation == __atomic_load_n(&generation, __ATOMIC_RELAXED);
+	       ret->generation == generation_now();
 }
 
 static bool known_row(uintptr_t pc, struct known *ret)
@@ -180,7 +202,7 @@ static bool condense(const struct tm_unwind_row *row, uintptr_t pc, struct known
 			      .cfa = (int32_t)row->cfa,
 			      .cfa_register = row->cfa_register,
 			      .last = row->rule[row->ra].kind == TM_RULE_UNDEFINED,
-			      .generation = __atomic_load_n(&generation, __ATOMIC_RELAXED)};
+			      .generation = generation_now()};
 	if (row->cfa_expression || row->signal || row->ra != TM_UNWIND_RA || row->cfa != ret->cfa)
 		return false;
 	for (size_t i = 0; i < sizeof(kept); i++) {
@@ -345,8 +367,12 @@ static enum step step(struct state *s, struct tm_unwind_walk *walk)
 	struct tm_unwind_object object;
 	struct known known;
 
-	if (known_row(pc, &known))
-		return step_known(s, &known);
+	if (known_row(pc, &known)) {
+		if (!known.by_frames)
+			return step_known(s, &known);
+		walk->by_frames = true;
+		return step_frame(s);
+	}
 	if (!tm_unwind_object(pc, &object)) {
 		walk->by_frames = true;
 		return step_frame(s);
@@ -354,6 +380,8 @@ static enum step step(struct state *s, struct tm_unwind_walk *walk)
 	if (walk->seen != NULL)
 		walk->seen(s->regs->pc, &object);
 	if (object.eh_frame == NULL || !tm_unwind_cfi_row(pc, &object, walk->room)) {
+		keep_row(&(struct known){
+			.pc = pc, .by_frames = true, .generation = generation_now()});
 		walk->by_frames = true;
 		return step_frame(s);
 	}

@@ -14,6 +14,8 @@
 #ifndef TM_UNWIND_H
 #define TM_UNWIND_H
 
+#include <elf.h>
+
 #include "shim/base/attrs.h"
 
 #if defined(__x86_64__)
@@ -66,5 +68,8 @@ void tm_unwind_forget(void);
 
 /* A word can be read there. */
 bool tm_unwind_readable(uintptr_t address, size_t bytes);
+
+/* The program headers of the object that is mapped from there on; NULL: none can be read. */
+const Elf64_Phdr *tm_unwind_headers(uintptr_t begin, unsigned *ret_count);
 
 #endif

@@ -4,7 +4,6 @@
 #include <elf.h>
 
 #define EXPRESSION_DEPTH 8u
-#define HEADERS_MAX 128u
 
 /* --- call frame information ------------------------------------------------------------------- */
 
@@ -326,24 +325,19 @@ static const uint8_t *find_entry(uintptr_t pc, const uint8_t *index, const struc
 static bool segment_of(const struct tm_unwind_object *object, struct bounds *ret)
 {
 	const uintptr_t at = (uintptr_t)object->eh_frame;
-	const Elf64_Ehdr *e = (const Elf64_Ehdr *)object->begin;
+	unsigned n = 0;
+	const Elf64_Phdr *p = tm_unwind_headers(object->begin, &n);
 	uintptr_t bias = 0;
 	bool known = false;
 
-	if (!tm_unwind_readable(object->begin, sizeof(*e)) ||
-	    __builtin_memcmp(e->e_ident, ELFMAG, SELFMAG) != 0 || e->e_phnum > HEADERS_MAX ||
-	    e->e_phentsize != sizeof(Elf64_Phdr) || e->e_phoff > TM_PAGE_BYTES ||
-	    !tm_unwind_readable(object->begin + e->e_phoff, e->e_phnum * sizeof(Elf64_Phdr)))
-		return false;
-	const Elf64_Phdr *p = (const Elf64_Phdr *)(object->begin + e->e_phoff);
-	for (unsigned i = 0; i < e->e_phnum; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		if (p[i].p_type != PT_LOAD || p[i].p_offset != 0)
 			continue;
 		bias = object->begin - (p[i].p_vaddr & ~(TM_PAGE_BYTES - 1));
 		known = true;
 		break;
 	}
-	for (unsigned i = 0; known && i < e->e_phnum; i++) {
+	for (unsigned i = 0; known && i < n; i++) {
 		uintptr_t start = bias + p[i].p_vaddr, end = start + p[i].p_filesz;
 
 		if (p[i].p_type != PT_LOAD || (p[i].p_flags & PF_R) == 0 || at < start ||

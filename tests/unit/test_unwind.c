@@ -118,6 +118,51 @@ Test(unwind, after_forgetting_all_is_looked_up_again)
 	compare(7);
 }
 
+#ifdef __x86_64__
+/* As an interpreter or a compiler at run time makes it: in an object, without frame information. */
+void test_rowless(void (*call)(void));
+__asm__(".pushsection .text\n"
+	".globl test_rowless\n"
+	".type test_rowless, @function\n"
+	"test_rowless:\n"
+	"	push %rbp\n"
+	"	mov %rsp, %rbp\n"
+	"	call *%rdi\n"
+	"	pop %rbp\n"
+	"	ret\n"
+	".size test_rowless, . - test_rowless\n"
+	".popsection");
+
+/* Its frame is addressed by a frame pointer, which such code saves. */
+static __attribute__((noinline)) void through_rowless(size_t n)
+{
+	volatile char *here = __builtin_alloca(n);
+
+	here[0] = 1;
+	test_rowless(look);
+	here[0] = 2;
+}
+
+Test(unwind, code_without_rows_is_looked_up_once)
+{
+	static volatile unsigned rounds = 3;
+	unsigned looked_up[3];
+
+	tm_unwind_forget();
+	for (unsigned round = 0; round < rounds; round++) {
+		unsigned seen_before = seen_count;
+
+		through_rowless(100 + round);
+		cr_assert(walk.by_frames);
+		cr_assert(walk.count > 2, "%u frames", walk.count);
+		looked_up[round] = seen_count - seen_before;
+	}
+	cr_assert(looked_up[0] > 0);
+	cr_assert(looked_up[1] == 0 && looked_up[2] == 0,
+		  "code that has no rows is looked up again");
+}
+#endif
+
 static void on_signal(int number)
 {
 	char c = (char)number;
