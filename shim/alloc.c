@@ -216,19 +216,6 @@ TM_INLINE int take_posix(void **ret_p, size_t align, size_t size, enum tm_counti
 	return 0;
 }
 
-void *tm_alloc_any(size_t size, struct tm_site site)
-{
-	void *p = NULL;
-
-	if (tm_account_is_kept)
-		p = take(size, &site, TM_COUNTED);
-	else if (tm_span_keeps_entries)
-		p = take(size, &site, TM_CHECKED);
-	else
-		p = take(size, &site, TM_PLAIN);
-	return TM_LIKELY(p != NULL) ? p : tm_alloc_slow(size, site);
-}
-
 /* The lists of temporary rows are empty where the arena was not asked, or is for smaller ones. */
 TM_INLINE void *take_temporary(size_t size, struct tm_site site)
 {
@@ -244,13 +231,35 @@ TM_INLINE void *take_temporary(size_t size, struct tm_site site)
  * The fast path found an empty list, or no row where the key's hash points. Sites that are seen at
  * many heights (recursion, fibers) have a row without height: that is as fast once one looks for it.
  */
-static TM_NOINLINE void *slow_counted(size_t size, struct tm_site site)
+TM_INLINE void *take_flat(size_t size, struct tm_site site)
 {
 	struct tm_site flat = {site.return_address, 0};
 	void *p = take_temporary(size, site);
 
-	if (p == NULL)
-		p = take(size, &flat, TM_COUNTED);
+	return p != NULL ? p : take(size, &flat, TM_COUNTED);
+}
+
+void *tm_alloc_flat(size_t size, struct tm_site site)
+{
+	return take_flat(size, site);
+}
+
+static TM_NOINLINE void *slow_counted(size_t size, struct tm_site site)
+{
+	void *p = take_flat(size, site);
+
+	return TM_LIKELY(p != NULL) ? p : tm_alloc_slow(size, site);
+}
+
+void *tm_alloc_any(size_t size, struct tm_site site)
+{
+	void *p;
+
+	if (tm_account_is_kept) {
+		p = take(size, &site, TM_COUNTED);
+		return TM_LIKELY(p != NULL) ? p : slow_counted(size, site);
+	}
+	p = tm_span_keeps_entries ? take(size, &site, TM_CHECKED) : take(size, &site, TM_PLAIN);
 	return TM_LIKELY(p != NULL) ? p : tm_alloc_slow(size, site);
 }
 

@@ -61,6 +61,8 @@ TM_INLINE bool tm_alloc_product(size_t n, size_t size, size_t *ret_bytes)
 struct tm_site;
 struct tm_granule;
 void *tm_alloc_any(size_t size, struct tm_site site); /* malloc for a given site */
+/* With the account: from an arena, or counted by a row without height. NULL: the slow path's. */
+void *tm_alloc_flat(size_t size, struct tm_site site);
 void *tm_alloc_slow(size_t size, struct tm_site site);
 /* For a tier that the program names; align a power of two of at least 16. */
 void *tm_alloc_tier(size_t size, size_t align, enum tm_tier tier, struct tm_site site);

@@ -250,7 +250,7 @@ TM_NOINLINE void *tm_alloc_slow(size_t size, struct tm_site site)
 
 TM_NOINLINE void *tm_alloc_zero_slow(size_t size, struct tm_site site)
 {
-	void *p = tm_account_is_kept ? tm_arena_try(size, site) : NULL;
+	void *p = tm_account_is_kept ? tm_alloc_flat(size, site) : NULL;
 
 	return p != NULL ? memset(p, 0, size) : slow(size, 16, TM_FILL_ZERO, site);
 }

@@ -131,15 +131,14 @@ TM_NOINLINE unsigned tm_account_find(struct tm_heap *h, uint64_t key, struct tm_
 	uint64_t plain_key = site.return_address;
 	unsigned id = probe(h, key, &slot);
 
+	if (id == 0)
+		id = probe(h, plain_key, &slot);
 	if (id != 0) {
 		/* Known, but another key sits where the hash points: a larger table keeps them apart. */
 		if (++h->key_misses >= KEY_MISSES && h->key_mask + 1 < TM_HEAP_KEY_SLOTS)
 			rehash(h, 4 * (h->key_mask + 1));
 		return id;
 	}
-	id = probe(h, plain_key, &slot);
-	if (id != 0)
-		return id;
 	if (h->rows >= TM_ROW_LIMIT)
 		return 0;
 	/* Later rows are kept for new sites. */

@@ -113,10 +113,10 @@ TM_INLINE size_t tm_entry3_requested(size_t slot_bytes, unsigned id)
 /*
  * Count an object of a class and mark its entry. The small form knows the size from the class and
  * four bits: where alignment asked for a larger class, or nothing was requested, the size that can
- * be told from them is counted: at most 15 bytes less than the slot.
+ * be told from them is counted: at most 15 bytes less than the slot. Returns the row's id.
  */
-TM_INLINE void tm_account_mark(struct tm_heap *h, unsigned klass, void *entry, size_t requested,
-			       struct tm_site site)
+TM_INLINE unsigned tm_account_mark(struct tm_heap *h, unsigned klass, void *entry, size_t requested,
+				   struct tm_site site)
 {
 	unsigned id = tm_account_id(h, site);
 
@@ -132,7 +132,7 @@ TM_INLINE void tm_account_mark(struct tm_heap *h, unsigned klass, void *entry, s
 		*(tm_entry8 *)entry = tm_entry8_make(id, h->birth, requested);
 	}
 	tm_account_count(h, id, requested);
-	tm_account_sample(h, id, requested, site);
+	return id;
 }
 
 /* [const after boot] False: rows and births are not kept. */

@@ -10,29 +10,36 @@
 /* First slots freed since the last look before another one is worth it: a fraction of the spans. */
 #define TRIM_LOOK_MIN 16u
 
-/* An object of this heap; without the account, no more than that somebody has it. */
-static void mark_used(struct tm_heap *h, unsigned klass, void *entry, size_t requested,
-		      struct tm_site site)
+/* An object of this heap; without the account, no more than that somebody has it. Returns its row's id. */
+static unsigned mark_used(struct tm_heap *h, unsigned klass, void *entry, size_t requested,
+			  struct tm_site site)
 {
 	if (tm_account_is_kept)
-		tm_account_mark(h, klass, entry, requested, site);
-	else if (klass < TM_SMALL_CLASSES)
+		return tm_account_mark(h, klass, entry, requested, site);
+	if (klass < TM_SMALL_CLASSES)
 		((struct tm_entry3 *)entry)->id = 0;
 	else
 		*(tm_entry8 *)entry = tm_entry8_make(0, 0, requested);
+	return 0;
 }
 
 void *tm_tcache_refill(struct tm_heap *h, unsigned klass, size_t requested, struct tm_site site)
 {
 	if (klass == 0)
 		klass = 1;
+	/* A refill stands for the slots it gives; who came for his row alone stands for nothing more. */
+	bool stands = h->list[klass] == NULL || klass >= TM_SMALL_CLASSES;
 	if (h->list[klass] == NULL && tm_span_fill(h, klass) != 0)
 		return NULL;
 
 	struct tm_slot *slot = h->list[klass];
 	struct tm_granule *head = tm_span_head(tm_zone_granule(slot));
-	if (head->side != NULL)
-		mark_used(h, head->klass, slot->entry, requested, site);
+	if (head->side != NULL) {
+		unsigned id = mark_used(h, head->klass, slot->entry, requested, site);
+
+		if (stands && tm_account_is_kept)
+			tm_account_sample(h, id, requested, site);
+	}
 	h->list[klass] = slot->next;
 	return slot;
 }

@@ -16,7 +16,7 @@ MODES = (("on", {}), ("off", OFF), ("trust", dict(OFF, TIERMALLOC_ON_ERROR="trus
 # kind, bytes, most with the account, without it, and without what wrong frees are known by; None: not promised
 BOUNDS = (("pair", 32, 66, 50, 36), ("pair", 1536, 89, 69, 50), ("pair", 65536, 60, 48, 38),
           ("calloc", 32, 82, 65, None), ("realloc", 32, 155, 118, None), ("memalign", 256, 94, 74, None),
-          ("remote", 32, 138, 124, 97))
+          ("remote", 32, 138, 124, 97), ("deep-calloc", 32, 165, None, None), ("deep-realloc", 32, 450, None, None))
 SLACK = 3
 GRIND = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
          "--soname-synonyms=somalloc=nouserintercepts"]
