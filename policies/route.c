@@ -324,33 +324,13 @@ static enum tm_tier as_the_small(struct tm_route *route, const struct tm_site_re
 	return tm_lifetime_mostly(&route->sites.record[small]);
 }
 
-/* Blocks of a model's size were loaded here, and none was ever freed. */
-static enum tm_tier as_the_model(struct tm_site_record *r, enum tm_phase_kind phase)
+/* Blocks of a model's size were loaded here, and none was ever freed: as if it still loaded. */
+static bool is_of_model(struct tm_site_record *r, enum tm_phase_kind phase)
 {
 	if (phase == TM_PHASE_SERVE)
-		return atomic_load_explicit(&r->loaded, memory_order_relaxed) ? TM_TIER_PERSISTENT
-									      : TM_TIER_ALL;
+		return atomic_load_explicit(&r->loaded, memory_order_relaxed);
 	atomic_store_explicit(&r->loaded, 1, memory_order_relaxed);
-	return TM_TIER_ALL;
-}
-
-/* The same for large blocks, which the phase hears of one by one. */
-static enum tm_tier learned_large(struct tm_route *route, uint16_t index, size_t size)
-{
-	enum tm_tier tier = learned(route, index, tm_phase_now(&route->phase));
-	struct tm_site_record *r = &route->sites.record[index];
-	enum tm_phase_kind phase;
-
-	tm_phase_large_born(&route->phase, size);
-	if (tier != TM_TIER_TEMPORARY)
-		tm_phase_large_kept(&route->phase);
-	phase = tm_phase_now(&route->phase);
-	tier = learned(route, index, phase);
-	if (tier == TM_TIER_ALL && phase == TM_PHASE_SERVE && size <= LIKE_SMALL_MAX)
-		tier = as_the_small(route, r);
-	if (tier == TM_TIER_ALL && size >= MODEL_BYTES)
-		tier = as_the_model(r, phase);
-	return tier;
+	return false;
 }
 
 static struct tm_route_decision decision(const struct tm_route *route, uint16_t site,
@@ -370,6 +350,29 @@ static struct tm_route_decision decision(const struct tm_route *route, uint16_t 
 		d.authority = TM_AUTHORITY_DEFAULT;
 	}
 	d.tier = (uint8_t)tier;
+	return d;
+}
+
+/* The same for large blocks, which the phase hears of one by one. */
+static struct tm_route_decision decide_large(struct tm_route *route, uint16_t index, size_t size)
+{
+	enum tm_tier tier = learned(route, index, tm_phase_now(&route->phase));
+	struct tm_site_record *r = &route->sites.record[index];
+	struct tm_route_decision d;
+	enum tm_phase_kind phase;
+
+	tm_phase_large_born(&route->phase, size);
+	if (tier != TM_TIER_TEMPORARY)
+		tm_phase_large_kept(&route->phase);
+	phase = tm_phase_now(&route->phase);
+	tier = learned(route, index, phase);
+	if (tier == TM_TIER_ALL && phase == TM_PHASE_SERVE && size <= LIKE_SMALL_MAX)
+		tier = as_the_small(route, r);
+	d = decision(route, index, tier);
+	if (tier == TM_TIER_ALL && size >= MODEL_BYTES && is_of_model(r, phase)) {
+		d.tier = TM_TIER_PERSISTENT;
+		d.authority = TM_AUTHORITY_PHASE;
+	}
 	return d;
 }
 
@@ -415,9 +418,8 @@ TM_NOINLINE struct tm_route_decision tm_route_decide_slow(struct tm_route *route
 	mine->left--;
 	way = site_of(route, &mine->cache, request);
 	site = way->index;
-	d = decision(route, site,
-		     large ? learned_large(route, site, request->size)
-			   : learned(route, site, tm_phase_now(&route->phase)));
+	d = large ? decide_large(route, site, request->size)
+		  : decision(route, site, learned(route, site, tm_phase_now(&route->phase)));
 	if (TM_UNLIKELY(route->rules != NULL) && site != 0)
 		obey_rules(route, mine, request, &d);
 	renew_stamp(route);

@@ -53,7 +53,8 @@ extern TM_HIDDEN bool tm_tier_temporary_apart;
 enum tm_tier_choice { TM_TIER_GUESSED, TM_TIER_ASKED };
 
 /*
- * Blocks of which nothing is known but that the program loads, session and temporary blocks share a part where nobody asked for anything else: what dies within a
+ * Blocks of which nothing is known but that the program loads, or that its model came from there,
+ * session and temporary blocks share a part where nobody asked for anything else: what dies within a
  * step leaves room that the next step needs whatever its tier, and a part of its own held a quarter
  * more memory on tensor churn with no fault less.
  */

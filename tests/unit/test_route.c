@@ -84,6 +84,21 @@ Test(route, loading_is_persistent_and_serving_session_while_nothing_is_known)
 	cr_assert_neq(d.site, 0);
 }
 
+/* Sessions' caches often come from where the weights did: nobody knows yet that they will stay. */
+Test(route, blocks_like_the_models_are_the_phases_guess)
+{
+	begin("");
+	ask(1, 8 << 20, 1);
+	serve();
+	struct tm_route_decision d = ask(1, 8 << 20, 1);
+	cr_assert_eq(d.tier, TM_TIER_PERSISTENT);
+	cr_assert_eq(d.authority, TM_AUTHORITY_PHASE);
+	give(d, 8 << 20);
+	d = ask(1, 8 << 20, 1);
+	cr_assert_eq(d.tier, TM_TIER_TEMPORARY, "until the first one is freed");
+	cr_assert_eq(d.authority, TM_AUTHORITY_LEARNED);
+}
+
 Test(route, a_site_is_believed_after_its_first_free)
 {
 	begin("");
