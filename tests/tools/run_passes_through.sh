@@ -12,7 +12,7 @@ check "stdout" "a b" "$("$tool" run -- echo a b 2>/dev/null)"
 check "stderr" "" "$("$tool" run -- true 2>&1)"
 check "stdin" "x" "$(echo x | "$tool" run -- cat)"
 check "options of the command" "-n --report" "$("$tool" run printf '%s %s' -n --report)"
-check "the command is the library's" 1 "$("$tool" run -- sh -c 'grep -c "r-x.*/libtiermalloc.so" /proc/self/maps')"
+check "the command is the library's" 1 "$("$tool" run -- sh -c 'grep -m 1 -c "r-x.*/libtiermalloc.so" /proc/self/maps')"
 
 # Signals: by number for the shell, and those sent to us reach the command.
 check "killed" 137 "$("$tool" run -- sh -c 'kill -9 $$' 2>/dev/null; echo $?)"
