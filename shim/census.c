@@ -204,7 +204,8 @@ static bool walk(struct census *c, uint64_t steps)
 {
 	size_t granules = __atomic_load_n(&tm_zone.len, __ATOMIC_ACQUIRE) >> TM_GRANULE_SHIFT;
 
-	for (; c->granule < granules && c->taken < steps; c->taken++) {
+	for (; (c->granule = tm_zone_pass(c->granule, granules)) < granules && c->taken < steps;
+	     c->taken++) {
 		struct tm_granule *g = &tm_zone.granules[c->granule];
 		uintptr_t owner = tm_granule_owner(g);
 

@@ -79,7 +79,7 @@ void tm_ledger_publish(void)
 	size_t granules = tm_zone.len >> TM_GRANULE_SHIFT;
 	uint64_t offset;
 
-	for (size_t i = 0; i < granules; i++) {
+	for (size_t i = 0; (i = tm_zone_pass(i, granules)) < granules; i++) {
 		struct tm_granule *g = &tm_zone.granules[i];
 		uintptr_t owner = tm_granule_owner(g);
 

@@ -112,6 +112,20 @@ TM_INLINE void tm_zone_limit_room(size_t bytes)
 	if (bytes < tm_zone_room())
 		__atomic_store_n(&tm_zone.room, bytes, __ATOMIC_RELAXED);
 }
+
+/*
+ * This granule, or the first behind it whose unit belongs to a part: of addresses that are only set
+ * aside nobody reads the table, which would be a page fault per page.
+ */
+TM_INLINE size_t tm_zone_pass(size_t granule, size_t granules)
+{
+	while (granule < granules &&
+	       __atomic_load_n(&tm_zone.units[granule / TM_UNIT_GRANULES].part, __ATOMIC_RELAXED) >=
+		       TM_PART_COUNT)
+		granule = (granule / TM_UNIT_GRANULES + 1) * TM_UNIT_GRANULES;
+	return granule;
+}
+
 extern TM_HIDDEN const struct tm_zone_os tm_zone_os_real;
 
 /* Choose the window and map the first tables. 0, or -ENOMEM where no window could be had. */
