@@ -126,9 +126,4 @@ tm_cu_result tm_context_wait(tm_cu_context handle, tm_cu_context current);
  */
 tm_cu_result tm_context_synchronise(uint16_t index);
 
-TM_INLINE bool tm_context_is_over(const struct tm_context *c, uint32_t epoch)
-{
-	return (int32_t)(epoch - c->done) <= 0;
-}
-
 #endif

@@ -178,11 +178,3 @@ void tm_sites_demote(uint32_t number)
 	if (number != 0)
 		records[records[number].site].demoted = true;
 }
-
-void tm_sites_clear(void)
-{
-	__builtin_memset(records, 0, sizeof(records));
-	__builtin_memset(by_key, 0, sizeof(by_key));
-	__builtin_memset(memos, 0, sizeof(memos));
-	used = 0;
-}

@@ -41,7 +41,4 @@ void tm_sites_vet(uint32_t number, bool fine);
 /* For ever: the whole site. */
 void tm_sites_demote(uint32_t number);
 
-/* Forgets everything; for tests. */
-void tm_sites_clear(void);
-
 #endif

@@ -24,7 +24,6 @@ enum tm_track_space {
 
 #define TM_TRACK_EXPORTED                                                                          \
 	1u /* somebody has a handle to it, or looked at its identity: never reused */
-#define TM_TRACK_DIRECT 2u /* not reused when it is freed: the policy said so */
 
 struct tm_track_block {
 	uint64_t key;     /* [private] space and value; 0: none */

@@ -494,12 +494,6 @@ enum tm_phase_kind tm_routing_phase(void)
 	return tm_phase_now(&tm_routing.route.phase);
 }
 
-const struct tm_route *tm_routing_state(void)
-{
-	return atomic_load_explicit(&tm_routing.ready, memory_order_acquire) ? &tm_routing.route
-									     : NULL;
-}
-
 /* --- start ------------------------------------------------------------------------------------ */
 
 TM_AT_START_CODE void tm_routing_init(void)

@@ -91,7 +91,4 @@ void tm_routing_forget(uintptr_t begin, uintptr_t end);
 /* Loading or serving. */
 enum tm_phase_kind tm_routing_phase(void);
 
-/* The state, for reports; NULL: no block was routed yet. */
-const struct tm_route *tm_routing_state(void);
-
 #endif

@@ -198,15 +198,6 @@ struct tm_doc_site *tm_document_site(const struct tm_document *doc, const char *
 	return NULL;
 }
 
-const struct tm_doc_series *tm_document_series(const struct tm_document *doc, const char *name)
-{
-	for (size_t i = 0; i < doc->timeline.series.count; i++) {
-		if (strcmp(doc->timeline.series.at[i].name, name) == 0)
-			return &doc->timeline.series.at[i];
-	}
-	return NULL;
-}
-
 static const char *word(const char *const *words, unsigned value)
 {
 	for (unsigned i = 1; *words; words++, i++) {

@@ -8,8 +8,8 @@
  * its own, which is null in JSON: TM_DOC_UNKNOWN, TM_DOC_UNKNOWN_DELTA, NAN, TM_DOC_NOWHERE, a NULL
  * text, a word of 0. Objects and new rows start with every field unknown, flags false, lists empty.
  *
- * Bytes are as reports.md 4j settles them: live, alloc and free bytes are requested ones, slot bytes
- * what was given for them. Times are Unix nanoseconds.
+ * Live, alloc and free bytes are requested ones, slot bytes what was given for them. Times are Unix
+ * nanoseconds.
  *
  * One thread. Invariants: tm_document_check().
  */
@@ -417,7 +417,6 @@ void tm_document_push_text(struct tm_document *doc, struct tm_doc_texts *list, c
 
 /* NULL where there is none. */
 struct tm_doc_site *tm_document_site(const struct tm_document *doc, const char *id);
-const struct tm_doc_series *tm_document_series(const struct tm_document *doc, const char *name);
 
 /* "session"; "" for 0. The words of the schema. */
 const char *tm_document_tier_name(enum tm_doc_tier tier);

@@ -14,7 +14,6 @@
 #define TM_INLINE static inline __attribute__((always_inline))
 #define TM_NOINLINE __attribute__((noinline))
 #define TM_COLD __attribute__((cold, noinline))
-#define TM_PURE __attribute__((pure))
 #define TM_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define TM_EXPORT __attribute__((visibility("default")))
 /* For declarations of variables: without it, every access goes by the offset table. */

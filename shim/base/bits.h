@@ -57,11 +57,6 @@ TM_INLINE unsigned int tm_bits_lowest(uint64_t x)
 	return (unsigned int)__builtin_ctzll(x);
 }
 
-TM_INLINE unsigned int tm_bits_count(uint64_t x)
-{
-	return (unsigned int)__builtin_popcountll(x);
-}
-
 TM_INLINE size_t tm_bits_min(size_t a, size_t b)
 {
 	return a < b ? a : b;
@@ -80,11 +75,6 @@ TM_INLINE size_t tm_bits_clamp(size_t x, size_t low, size_t high)
 TM_INLINE size_t tm_bits_div_up(size_t x, size_t by)
 {
 	return x / by + (x % by != 0);
-}
-
-TM_INLINE bool tm_bits_mul_overflows(size_t a, size_t b, size_t *ret)
-{
-	return __builtin_mul_overflow(a, b, ret);
 }
 
 /* x with the bits below "bit" cleared; 0 when bit >= 64. */

@@ -139,16 +139,6 @@ uint64_t tm_clock_ns(void)
 	return in_ns(read_clock(CLOCK_MONOTONIC));
 }
 
-uint64_t tm_clock_thread_cpu_ns(void)
-{
-	return in_ns(read_clock(CLOCK_THREAD_CPUTIME_ID));
-}
-
-uint64_t tm_clock_process_cpu_ns(void)
-{
-	return in_ns(read_clock(CLOCK_PROCESS_CPUTIME_ID));
-}
-
 uint64_t tm_clock_wall_s(void)
 {
 	return (uint64_t)read_clock(CLOCK_REALTIME_COARSE).tv_sec;

@@ -16,10 +16,6 @@ uint64_t tm_clock_ms(void);
 
 uint64_t tm_clock_ns(void);
 
-/* CPU time of the calling thread and of the process. */
-uint64_t tm_clock_thread_cpu_ns(void);
-uint64_t tm_clock_process_cpu_ns(void);
-
 /* Seconds since 1970. */
 uint64_t tm_clock_wall_s(void);
 uint64_t tm_clock_wall_ns(void);

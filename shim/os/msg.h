@@ -24,8 +24,6 @@ enum tm_msg_level {
 	TM_MSG_GIVEBACK = 1 << 4,
 };
 
-#define TM_MSG_ALL (TM_MSG_WARN | TM_MSG_INFO | TM_MSG_CUDA | TM_MSG_TIERS | TM_MSG_GIVEBACK)
-
 /* Notes what descriptor 2 is. Called once at boot. */
 void tm_msg_init(void);
 

@@ -13,16 +13,11 @@
 
 #include "shim/base/bits.h"
 #include "shim/base/fmt.h"
-#include "shim/base/hash.h"
 #include "shim/base/parse.h"
-#include "shim/os/clock.h"
 #include "shim/os/mem.h"
 #include "shim/os/sys.h"
 
 #define PATH_LEN_MAX 512
-
-/* Kernel masks grow with the machine: 8192 CPUs is the largest configuration of x86-64. */
-#define CPU_WORDS 128
 
 static _Atomic bool forbidden;
 
@@ -246,28 +241,6 @@ struct tm_proc_memory tm_proc_memory(void)
 				       word[2] * tm_proc_page_bytes()};
 }
 
-uint64_t tm_proc_random(uint64_t salt)
-{
-	const unsigned char *bytes = (const unsigned char *)tm_proc_auxv(AT_RANDOM);
-	uint64_t seed = tm_clock_ns();
-
-	/* libc's own secrets come from these 16 bytes: only a digest leaves this function. */
-	if (bytes)
-		seed = tm_hash_add(tm_hash_bytes(bytes, 16), 0x7469657221u);
-	return tm_hash_add(seed, salt);
-}
-
-unsigned int tm_proc_cpu_count(void)
-{
-	uint64_t mask[CPU_WORDS];
-	int got = tm_sys_sched_getaffinity(0, sizeof(mask), mask);
-	unsigned int count = 0;
-
-	for (int i = 0; i < got / (int)sizeof(mask[0]); i++)
-		count += tm_bits_count(mask[i]);
-	return count ? count : 1;
-}
-
 /* Value of "name" in lines "name:  value kB"; false when there is no such line. */
 static bool find_field(const char *text, const char *name, uint64_t *ret_value)
 {
@@ -374,18 +347,6 @@ uint64_t tm_proc_start_time_of(const char *path)
 uint64_t tm_proc_start_time(void)
 {
 	return tm_proc_start_time_of("/proc/self/stat");
-}
-
-char tm_proc_thread_state(int tid)
-{
-	char path[64];
-	char text[256];
-	const char *after = NULL;
-
-	tm_fmt(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	if (tm_proc_read(path, text, sizeof(text)) > 0)
-		after = stat_after_name(text);
-	return after ? *after : '\0';
 }
 
 void tm_proc_name(char *buf, size_t size)

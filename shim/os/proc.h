@@ -54,12 +54,6 @@ bool tm_proc_is_secure(void);
 /* The kernel's page; cached. */
 size_t tm_proc_page_bytes(void);
 
-/* Different in every process image; not secret enough for cryptography. Cached seed, mixed with salt. */
-uint64_t tm_proc_random(uint64_t salt);
-
-/* CPUs this thread may run on, at least 1. */
-unsigned int tm_proc_cpu_count(void);
-
 /* Smallest memory limit of the cgroups (v2 or v1) the process is in; UINT64_MAX: none is known. */
 uint64_t tm_proc_cgroup_limit(void);
 
@@ -67,9 +61,6 @@ uint64_t tm_proc_cgroup_limit(void);
 uint64_t tm_proc_start_time(void);
 /* The same of another process, by its /proc/PID/stat; 0: there is none. */
 uint64_t tm_proc_start_time_of(const char *path);
-
-/* State letter of a thread of this process (R S D T t Z ...), 0 when it is gone. */
-char tm_proc_thread_state(int tid);
 
 /* Zeros where nothing is known. A small file: cheaper than the status. */
 struct tm_proc_memory {

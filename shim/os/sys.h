@@ -118,11 +118,6 @@ TM_INLINE int tm_sys_ftruncate(int fd, long bytes)
 	return (int)tm_syscall6(SYS_ftruncate, fd, bytes, 0, 0, 0, 0);
 }
 
-TM_INLINE int tm_sys_fallocate(int fd, int mode, long offset, long bytes)
-{
-	return (int)tm_syscall6(SYS_fallocate, fd, mode, offset, bytes, 0, 0);
-}
-
 /* The kernel's struct stat of both architectures is that of 64-bit glibc. */
 TM_INLINE int tm_sys_fstat(int fd, struct stat *ret_stat)
 {
@@ -167,11 +162,6 @@ TM_INLINE int tm_sys_gettid(void)
 	return (int)tm_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
 }
 
-TM_INLINE unsigned int tm_sys_getuid(void)
-{
-	return (unsigned int)tm_syscall6(SYS_getuid, 0, 0, 0, 0, 0, 0);
-}
-
 TM_INLINE unsigned int tm_sys_geteuid(void)
 {
 	return (unsigned int)tm_syscall6(SYS_geteuid, 0, 0, 0, 0, 0, 0);
@@ -194,18 +184,6 @@ TM_INLINE int tm_sys_sigprocmask(int how, const uint64_t *set, uint64_t *ret_old
 				sizeof(uint64_t), 0, 0);
 }
 
-/* Bytes written to the mask, or -errno. */
-TM_INLINE int tm_sys_sched_getaffinity(int tid, size_t bytes, void *ret_mask)
-{
-	return (int)tm_syscall6(SYS_sched_getaffinity, tid, (long)bytes, tm_sys_ptr(ret_mask), 0, 0,
-				0);
-}
-
-TM_INLINE int tm_sys_sched_yield(void)
-{
-	return (int)tm_syscall6(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
-}
-
 TM_INLINE long tm_sys_getrandom(void *buf, size_t bytes, unsigned int flags)
 {
 	return tm_syscall6(SYS_getrandom, tm_sys_ptr(buf), (long)bytes, (long)flags, 0, 0, 0);
@@ -219,13 +197,6 @@ struct tm_sys_limit {
 TM_INLINE int tm_sys_getrlimit(int resource, struct tm_sys_limit *ret_limit)
 {
 	return (int)tm_syscall6(SYS_prlimit64, 0, resource, 0, tm_sys_ptr(ret_limit), 0, 0);
-}
-
-/* Ends the calling thread alone. */
-TM_INLINE void tm_sys_exit_thread(int status)
-{
-	for (;;)
-		tm_syscall6(SYS_exit, status, 0, 0, 0, 0, 0);
 }
 
 TM_INLINE void tm_sys_exit_group(int status)

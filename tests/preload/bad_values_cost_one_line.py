@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-H84, interface.md 2: an unknown TIERMALLOC_ name or a bad value costs one line on stderr that names
+H84: an unknown TIERMALLOC_ name or a bad value costs one line on stderr that names
 the variable and the value; the program runs on with its own status. Foreign variables are never
 an error. Random bytes in any variable neither end the program nor flood stderr.
 Failure: abort, silence, or more lines than variables.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Issue 3, log 72, reports.md 4a: the place of the ledgers is a tmpfs of 64 KiB, one that fills up
- * while the program runs, holds garbage where a ledger would be, is somebody else's, or is missing.
+ * The place of the ledgers is a tmpfs of 64 KiB, one that fills up while the program runs, holds garbage
+ * where a ledger would be, is somebody else's, or is missing.
  * The program runs with all its memory; threads and forks work.
  * Failure: SIGBUS on the first store into a page that tmpfs cannot give, or a refused start.
  */

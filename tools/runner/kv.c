@@ -67,11 +67,6 @@ size_t yi_kv_row_bytes(const struct yi_kv *kv)
 	return kv->row_bytes;
 }
 
-uint64_t yi_kv_bytes(const struct yi_kv *kv)
-{
-	return kv->own ? yi_kv_buffers_bytes(kv->own) : 0;
-}
-
 uint32_t yi_kv_first(const struct yi_kv *kv, uint32_t position)
 {
 	if (kv->config.alloc != YI_KV_RING || position < kv->config.max_tokens)

@@ -106,7 +106,6 @@ struct yi_kv *yi_kv_restore(const struct yi_kv_config *config, int fd, uint32_t 
 /* How many ids a state file holds; leaves the file at its start. */
 int yi_kv_peek(int fd, uint32_t *ret_n_ids, struct yi_error *error);
 
-uint64_t yi_kv_bytes(const struct yi_kv *kv); /* of its own buffers */
 uint64_t yi_kv_bytes_per_token(const struct yi_hparams *hp, enum yi_type type);
 
 #endif
