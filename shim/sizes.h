@@ -3,7 +3,7 @@
  * sizes: how many blocks of each exact size there are and were at once, in the ledger: what fixed
  * pools are cut from. Of blocks of whole pages (above 64 KiB) each is told. Slots of 4 to 64 KiB are not
  * told of one by one, which would cost their fast path a fifth: they are counted with everything else
- * once a second (epoch.c), so that of them the live ones are exact at those moments, the most at once is
+ * once a second (census.c), so that of them the live ones are exact at those moments, the most at once is
  * that of those moments, and how many there were is what is certain: all objects of sites that only ever
  * asked for this size. TIERMALLOC_LEDGER=deep tells of each.
  */

@@ -2,6 +2,7 @@
 /* arena: see arena.h. */
 #include "shim/heap/arena.h"
 
+#include "shim/base/bits.h"
 #include "shim/heap/account.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/limit.h"
@@ -30,11 +31,13 @@ static _Atomic uint32_t kept;
 
 /*
  * Frees are noted, and their lines are found free when somebody needs them; but while all heaps together
- * have more blocks than this, after so many frees. Each of them may hold a block that is empty otherwise:
- * with those that are kept, less than 2 MiB.
+ * have more than NOTED_BLOCKS blocks, after so many frees. Each of them may hold a block that is empty
+ * otherwise: with those that are kept, less than 2 MiB, or than what lives where that is more.
  */
-#define NOTED_BLOCKS_MAX 12u
-#define NOTED_MAX 16
+#define NOTED_BLOCKS 12u
+#define NOTED_LEAST 16u
+#define NOTED_SHARE 4u /* a quarter of the blocks */
+#define NOTED_MOST 256u
 static _Atomic uint32_t blocks;
 
 /* Blocks looked at when an epoch begins; the next one goes on. */
@@ -218,7 +221,9 @@ static struct tm_arena_block *new_block(struct tm_heap *h)
 	fill_granule(h, g, b);
 	tm_tier_add_span(TM_TIER_TEMPORARY, TM_GRANULE_BYTES);
 	link_block(h, b);
-	atomic_fetch_add_explicit(&blocks, 1, memory_order_relaxed);
+	if (atomic_fetch_add_explicit(&blocks, 1, memory_order_relaxed) == NOTED_BLOCKS &&
+	    h->arena_left > (int32_t)NOTED_LEAST)
+		h->arena_left = NOTED_LEAST;
 	if (tm_account_store.span != NULL)
 		tm_account_store.span(g);
 	return b;
@@ -318,9 +323,14 @@ void tm_arena_settle(struct tm_heap *h)
 
 void tm_arena_noted(struct tm_heap *h)
 {
-	h->arena_left = NOTED_MAX;
-	if (atomic_load_explicit(&blocks, memory_order_relaxed) > NOTED_BLOCKS_MAX)
+	uint32_t n = NOTED_MOST;
+
+	if (atomic_load_explicit(&blocks, memory_order_relaxed) > NOTED_BLOCKS) {
 		tm_arena_settle(h);
+		n = atomic_load_explicit(&blocks, memory_order_relaxed) / NOTED_SHARE;
+		n = (uint32_t)tm_bits_clamp(n, NOTED_LEAST, NOTED_MOST);
+	}
+	h->arena_left = (int32_t)n;
 }
 
 /* What others freed goes to the lists that requests look at. */
