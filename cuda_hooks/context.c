@@ -88,6 +88,15 @@ void tm_context_forget(uint16_t index)
 			.device = -1, .open = 1, .life = tm_contexts[index].life + 1};
 }
 
+void tm_context_fork_child(void)
+{
+	uint16_t i;
+	/* Pages that say nothing stay the parent's. */
+	for (i = 1; i < TM_CONTEXTS; i++)
+		if (tm_contexts[i].handle != NULL)
+			tm_context_forget(i);
+}
+
 uint16_t tm_context_next_of(tm_cu_device device, uint16_t after)
 {
 	unsigned i;

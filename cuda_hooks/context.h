@@ -74,6 +74,9 @@ tm_cu_result tm_context_refusal(tm_cu_context current);
 /* [lock] A context that was seen and is gone: its record is cleared (its events went with it). */
 void tm_context_forget(uint16_t index);
 
+/* In a forked child: the contexts and their pools are the parent's, the driver is not called. */
+void tm_context_fork_child(void);
+
 /* [lock] Each record of a device, in turn from after; 0: no more. */
 uint16_t tm_context_next_of(tm_cu_device device, uint16_t after);
 

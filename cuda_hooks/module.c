@@ -6,6 +6,7 @@
 #include "shim/module.h"
 
 #include "cuda_hooks/caller.h"
+#include "cuda_hooks/context.h"
 #include "cuda_hooks/driver.h"
 #include "cuda_hooks/hooks.h"
 #include "cuda_hooks/note.h"
@@ -133,6 +134,7 @@ static TM_AT_START_CODE void fork_child(void)
 	if (!tm_hooks_were_used())
 		return;
 	tm_hooks_fork_child();
+	tm_context_fork_child();
 	tm_track_fork_child();
 	tm_note_fork_child();
 }

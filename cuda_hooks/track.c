@@ -381,6 +381,9 @@ void tm_track_fork_child(void)
 	lost_rows = &own_lost;
 	__builtin_memset(row_index, 0, sizeof(row_index));
 	__builtin_memset(totals, 0, sizeof(totals));
+	devices = 0;
+	lost = 0;
+	own_lost = 0;
 }
 
 int tm_track_check(void)
