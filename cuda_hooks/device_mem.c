@@ -133,6 +133,16 @@ TM_INLINE bool take(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
 	return true;
 }
 
+/* [lock] What has the device finished? */
+static void look(const struct request *q)
+{
+	struct tm_context *c = tm_context_at(q->context);
+	if (!tm_device_by_event() || c->handle != q->handle)
+		return;
+	tm_context_record(c, q->handle);
+	tm_context_settle(c);
+}
+
 /*
  * [lock] Nothing was there, but something waits: what has the device finished meanwhile? Looking is dearer
  * than taking, so it comes second. Without events of contexts the caller waits, or takes a new block.
@@ -141,10 +151,7 @@ static TM_NOINLINE bool look_again(struct request *q, struct tm_pools *p, tm_cu_
 {
 	struct tm_context *c = tm_context_at(q->context);
 	uint32_t done = c->done;
-	if (!tm_device_by_event())
-		return false;
-	tm_context_record(c, q->handle);
-	tm_context_settle(c);
+	look(q);
 	return c->done != done && take(q, p, ret);
 }
 
@@ -261,6 +268,9 @@ static tm_cu_result plain(const struct request *q, tm_cu_ptr *ptr, size_t bytes)
 		tm_context_at(q->context)->pools->misses++;
 	tm_pools_changed(tm_context_at(q->context)->device, -(int64_t)bytes);
 	note(q, *ptr, 0);
+	/* Next to the driver's allocation a look costs nothing; the next hit need not look. */
+	if (q->use != TM_POOLS_NONE)
+		look(q);
 	tm_hooks_unlock();
 	return rc;
 }
@@ -381,7 +391,8 @@ static TM_NOINLINE tm_cu_result miss(struct request *q, tm_cu_ptr *ptr)
 	return plain(q, ptr, q->bytes);
 }
 
-static tm_cu_result pooled(tm_cu_ptr *ptr, size_t bytes)
+/* Not inlined: who only watches needs none of its registers. */
+static TM_NOINLINE tm_cu_result pooled(tm_cu_ptr *ptr, size_t bytes)
 {
 	struct request q;
 	struct tm_pools *p;

@@ -97,14 +97,25 @@ void tm_note_add(enum tm_track_space space, uint64_t value, uint64_t bytes,
 		 enum tm_ledger_gpu_kind kind)
 {
 	tm_cu_context handle = tm_context_current();
-	struct tm_track_block block = {.bytes = bytes,
-				       .born_ms = (uint32_t)tm_clock_ms(),
-				       .refs = 1,
-				       .kind = (uint8_t)kind};
+	uint32_t now_ms = (uint32_t)tm_clock_ms(), row;
+	struct tm_track_block *b;
+	uint16_t context;
 	tm_hooks_lock();
-	block.context = tm_context_of(handle);
-	block.row = tm_note_row(block.context, kind, TM_TIER_ALL);
-	tm_track_add(space, value, &block);
+	context = tm_context_of(handle);
+	row = tm_note_row(context, kind, TM_TIER_ALL);
+	b = tm_track_place(space, value);
+	if (TM_LIKELY(b != NULL)) {
+		b->bytes = bytes;
+		b->owner = 0;
+		b->row = row;
+		b->born_ms = now_ms;
+		b->refs = 1;
+		b->context = context;
+		b->kind = (uint8_t)kind;
+		b->flags = 0;
+		b->site_class = 0;
+		tm_track_count(b);
+	}
 	tm_hooks_unlock();
 }
 
