@@ -50,6 +50,7 @@ void *tm_cuda_memory_take(size_t bytes)
 	if (*list_of(n) != NULL) {
 		struct tm_cuda_piece *piece = *list_of(n);
 		*list_of(n) = piece->next;
+		TM_CUDA_MEMORY_ALLOW(piece, room);
 		__builtin_memset(piece, 0, room);
 		return piece;
 	}
@@ -79,4 +80,5 @@ void tm_cuda_memory_give(void *p, size_t bytes)
 	}
 	piece->next = *list_of(n);
 	*list_of(n) = piece;
+	TM_CUDA_MEMORY_FORBID(piece, (size_t)1 << n);
 }

@@ -24,6 +24,19 @@ struct tm_cuda_piece {
 	struct tm_cuda_piece *next;
 };
 
+/* In tests under AddressSanitizer nobody may look at what was given back, but for its link. */
+#ifdef __SANITIZE_ADDRESS__
+void __asan_poison_memory_region(void const volatile *at, size_t bytes);
+void __asan_unpoison_memory_region(void const volatile *at, size_t bytes);
+#define TM_CUDA_MEMORY_FORBID(p, bytes)                                                            \
+	__asan_poison_memory_region((struct tm_cuda_piece *)(p) + 1,                               \
+				    (bytes) - sizeof(struct tm_cuda_piece))
+#define TM_CUDA_MEMORY_ALLOW(p, bytes) __asan_unpoison_memory_region(p, bytes)
+#else
+#define TM_CUDA_MEMORY_FORBID(p, bytes) ((void)0)
+#define TM_CUDA_MEMORY_ALLOW(p, bytes) ((void)0)
+#endif
+
 extern TM_HIDDEN struct tm_cuda_piece
 	*tm_cuda_memory_records; /* [lock] those that were given back */
 
@@ -33,6 +46,7 @@ TM_INLINE void *tm_cuda_memory_take_record(void)
 	if (TM_UNLIKELY(piece == NULL))
 		return tm_cuda_memory_take(TM_CUDA_RECORD_BYTES);
 	tm_cuda_memory_records = piece->next;
+	TM_CUDA_MEMORY_ALLOW(piece, TM_CUDA_RECORD_BYTES);
 	return piece;
 }
 
@@ -41,6 +55,7 @@ TM_INLINE void tm_cuda_memory_give_record(void *p)
 	struct tm_cuda_piece *piece = p;
 	piece->next = tm_cuda_memory_records;
 	tm_cuda_memory_records = piece;
+	TM_CUDA_MEMORY_FORBID(piece, TM_CUDA_RECORD_BYTES);
 }
 
 #endif

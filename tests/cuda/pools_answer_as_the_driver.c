@@ -370,6 +370,7 @@ static sem_t go[2];
 static void *act(void *data)
 {
 	int me = *(const int *)data;
+	bool last;
 	for (;;) {
 		while (sem_wait(&go[me]) != 0)
 			continue;
@@ -378,9 +379,10 @@ static void *act(void *data)
 		actor = me;
 		take_step();
 		fflush(file);
-		step++;
-		sem_post(&go[step == STEPS ? 1 - me : (int)draw(2)]);
-		if (step == STEPS)
+		/* Behind the post the other one counts. */
+		last = ++step == STEPS;
+		sem_post(&go[last ? 1 - me : (int)draw(2)]);
+		if (last)
 			return NULL;
 	}
 }

@@ -26,11 +26,17 @@
 
 /*
  * Where addresses come from; fixed, so that two runs give the same ones, and away from where programs,
- * libraries and the memory of tiermalloc lie (22 to 40 TiB).
+ * libraries, the memory of tiermalloc (22 to 40 TiB) and what the sanitizers keep lie. ThreadSanitizer lets
+ * programs have next to the libraries only what they touch themselves.
  */
 #define FAKE_DEVICE_BASE 0x380000000000ull
+#ifdef __SANITIZE_THREAD__
+#define FAKE_HOST_BASE 0x7e9000000000ull
+#define FAKE_OBJECT_BASE 0x7ea000000000ull
+#else
 #define FAKE_HOST_BASE 0x300000000000ull
-#define FAKE_OBJECT_BASE 0x100000000000ull
+#define FAKE_OBJECT_BASE 0x2c0000000000ull
+#endif
 
 enum fake_kind { FAKE_KIND_FREE, FAKE_KIND_INIT, FAKE_KIND_CTX };
 
