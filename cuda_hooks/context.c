@@ -4,10 +4,12 @@
 #include "cuda_hooks/driver.h"
 #include "cuda_hooks/hooks.h"
 #include "shim/os/clock.h"
+#include "shim/os/sys.h"
 
 #define FREES_AN_EVENT 64u
 #define FREES_A_QUERY 16u /* or a request has to ask, and finds all of them at once */
 #define MS_AN_EVENT 1u
+#define GUEST_NS 20000
 
 struct tm_context tm_contexts[TM_CONTEXTS]; /* [lock] */
 uint16_t tm_context_last;                   /* [lock] a guess */
@@ -86,6 +88,48 @@ void tm_context_forget(uint16_t index)
 	if (index != 0)
 		tm_contexts[index] = (struct tm_context){
 			.device = -1, .open = 1, .life = tm_contexts[index].life + 1};
+}
+
+bool tm_context_enter(uint16_t index)
+{
+	if (tm_contexts[index].ending != 0)
+		return false;
+	tm_contexts[index].guests++;
+	return true;
+}
+
+void tm_context_leave(uint16_t index, uint32_t life)
+{
+	if (tm_contexts[index].life == life)
+		tm_contexts[index].guests--;
+}
+
+struct tm_context_end tm_context_end_begin(tm_cu_context handle)
+{
+	static const struct timespec a_moment = {0, GUEST_NS};
+	struct tm_context_end end;
+	struct tm_context *c;
+	tm_hooks_lock();
+	end.index = tm_context_known(handle);
+	c = &tm_contexts[end.index];
+	end.life = c->life;
+	if (end.index != 0)
+		c->ending++;
+	while (end.index != 0 && c->life == end.life && c->guests != 0) {
+		tm_hooks_unlock();
+		(void)tm_sys_nanosleep(&a_moment);
+		tm_hooks_lock();
+	}
+	tm_hooks_unlock();
+	return end;
+}
+
+void tm_context_end_done(struct tm_context_end end)
+{
+	tm_hooks_lock();
+	if (end.index != 0 && tm_contexts[end.index].life == end.life)
+		tm_contexts[end.index].ending--;
+	tm_hooks_unlock();
 }
 
 void tm_context_fork_child(void)
@@ -237,16 +281,24 @@ bool tm_context_has_others(uint16_t index, uint32_t devices)
 
 void tm_context_wait_others(uint16_t index, uint32_t devices)
 {
-	tm_cu_context handle[TM_CONTEXTS];
-	unsigned i, count = 0;
-	tm_hooks_lock();
-	for (i = 1; i < TM_CONTEXTS; i++)
-		if (is_related(&tm_contexts[index], &tm_contexts[i], devices))
-			handle[count++] = tm_contexts[i].handle;
-	tm_hooks_unlock();
-	/* What is wrong with others is for those to hear who use them. */
-	for (i = 0; i < count; i++)
-		(void)tm_context_wait(handle[i], NULL);
+	uint16_t i;
+	for (i = 1; i < TM_CONTEXTS; i++) {
+		const struct tm_context *c = &tm_contexts[i];
+		tm_cu_context handle = NULL;
+		uint32_t life;
+		tm_hooks_lock();
+		if (is_related(&tm_contexts[index], c, devices) && tm_context_enter(i))
+			handle = c->handle;
+		life = c->life;
+		tm_hooks_unlock();
+		if (handle == NULL)
+			continue;
+		/* What is wrong with others is for those to hear who use them. */
+		(void)tm_context_wait(handle, NULL);
+		tm_hooks_lock();
+		tm_context_leave(i, life);
+		tm_hooks_unlock();
+	}
 }
 
 tm_cu_result tm_context_synchronise(uint16_t index)

@@ -27,6 +27,9 @@ struct tm_context {
 	tm_cu_result broken;    /* a fault that every call of the context gives from now on; 0 */
 	uint64_t place; /* the same number and the slot's, for who keeps something by them */
 	uint32_t life;  /* another number when the slot was used for another context */
+	/* Its thread may end it while others, who the program does not know of, use it for us. */
+	uint32_t guests; /* those: it does not end before they are done */
+	uint32_t ending; /* calls under way that may end it: nobody comes any more */
 	/* Epochs [lock]. */
 	uint32_t open; /* frees are stamped with it; starts at 1 */
 	uint32_t done; /* epochs up to here are over */
@@ -73,6 +76,21 @@ tm_cu_result tm_context_refusal(tm_cu_context current);
 
 /* [lock] A context that was seen and is gone: its record is cleared (its events went with it). */
 void tm_context_forget(uint16_t index);
+
+/*
+ * Around a call that may end the context, which record 0 is none of. No lock is held. A context that has ended
+ * is forgotten before the second one.
+ */
+struct tm_context_end {
+	uint16_t index;
+	uint32_t life;
+};
+struct tm_context_end tm_context_end_begin(tm_cu_context handle);
+void tm_context_end_done(struct tm_context_end end);
+
+/* [lock] One more guest, and one less of that life. False: it is about to end. */
+bool tm_context_enter(uint16_t index);
+void tm_context_leave(uint16_t index, uint32_t life);
 
 /* In a forked child: the contexts and their pools are the parent's, the driver is not called. */
 void tm_context_fork_child(void);

@@ -193,33 +193,53 @@ static bool ask_locked(struct request *q, size_t bytes)
 
 /* --- from the driver ------------------------------------------------------------------------------ */
 
-/* One block that is kept leaves its pool, whichever it is. 0: nothing is left. Lock held. */
-static tm_cu_ptr evict_one(tm_cu_device device, bool *ret_more)
+/* What left its pool; its context does not end before it was given back. */
+struct evicted {
+	tm_cu_ptr at; /* 0: nothing is left */
+	uint16_t context;
+	uint32_t life;
+	bool more; /* something else was given back */
+};
+
+/* [lock] A block or slab that is kept in a context's pools; 0: none is. */
+static tm_cu_ptr evict_of(struct tm_context *c, bool *ret_more)
 {
-	uint16_t i = 0;
-	*ret_more = false;
-	while ((i = tm_context_next_of(device, i)) != 0) {
-		struct tm_pools *p = tm_context_at(i)->pools;
-		struct tm_pool_whole *w;
-		uint64_t bytes;
-		tm_cu_ptr at;
-		if (p == NULL)
-			continue;
-		if ((w = tm_pool_cache_evict(&p->whole)) != NULL) {
-			at = w->at;
-			tm_pools_changed(device, (int64_t)w->bytes);
-			tm_cuda_memory_give_record(w);
-			return at;
-		}
-		tm_pool_slab_settle(&p->slab, tm_context_at(i)->done);
-		if ((at = tm_pool_slab_remove_empty(&p->slab, &bytes)) != 0) {
-			tm_pools_changed(device, (int64_t)bytes);
-			return at;
-		}
-		if (tm_pool_vmm_trim(&p->vmm, 0, tm_context_at(i)->done) != 0)
-			*ret_more = true;
+	struct tm_pools *p = c->pools;
+	struct tm_pool_whole *w;
+	uint64_t bytes;
+	tm_cu_ptr at;
+	if ((w = tm_pool_cache_evict(&p->whole)) != NULL) {
+		at = w->at;
+		tm_pools_changed(c->device, (int64_t)w->bytes);
+		tm_cuda_memory_give_record(w);
+		return at;
 	}
+	tm_pool_slab_settle(&p->slab, c->done);
+	if ((at = tm_pool_slab_remove_empty(&p->slab, &bytes)) != 0) {
+		tm_pools_changed(c->device, (int64_t)bytes);
+		return at;
+	}
+	if (tm_pool_vmm_trim(&p->vmm, 0, c->done) != 0)
+		*ret_more = true;
 	return 0;
+}
+
+/* [lock] Whichever it is, of all contexts of a device. */
+static struct evicted evict_one(tm_cu_device device)
+{
+	struct evicted e = {0, 0, 0, false};
+	uint16_t i = 0;
+	while (e.at == 0 && (i = tm_context_next_of(device, i)) != 0) {
+		struct tm_context *c = tm_context_at(i);
+		if (c->pools == NULL || !tm_context_enter(i))
+			continue;
+		e.at = evict_of(c, &e.more);
+		e.context = i;
+		e.life = c->life;
+		if (e.at == 0)
+			tm_context_leave(i, e.life);
+	}
+	return e;
 }
 
 bool tm_device_make_room(void)
@@ -227,8 +247,8 @@ bool tm_device_make_room(void)
 	tm_cu_context handle = tm_context_current();
 	tm_cu_device device;
 	uint16_t context;
-	bool any = false, more;
-	tm_cu_ptr at;
+	bool any = false;
+	struct evicted e;
 	if (!tm_hooks_pools() || handle == NULL || tm_capture_any())
 		return false;
 	tm_hooks_lock();
@@ -239,12 +259,16 @@ bool tm_device_make_room(void)
 		return false;
 	do {
 		tm_hooks_lock();
-		at = evict_one(device, &more);
+		e = evict_one(device);
 		tm_hooks_unlock();
-		if (at != 0)
-			tm_driver.cuMemFree_v2(at);
-		any |= at != 0 || more;
-	} while (at != 0);
+		any |= e.at != 0 || e.more;
+		if (e.at == 0)
+			break;
+		tm_driver.cuMemFree_v2(e.at);
+		tm_hooks_lock();
+		tm_context_leave(e.context, e.life);
+		tm_hooks_unlock();
+	} while (true);
 	if (any)
 		tm_msg(TM_MSG_CUDA, "device %d is full: what was kept for reuse was given back",
 		       device);

@@ -123,66 +123,86 @@ static void forget_primary(tm_cu_device device, enum end end)
 	tm_hooks_unlock();
 }
 
-/* The last release ends the context. */
-static tm_cu_result after_release(tm_cu_result rc, tm_cu_device device)
+/* Others may be waiting for it on our behalf: they are let go first. */
+static struct tm_context_end end_of_primary(tm_cu_device device)
 {
-	if (rc == TM_CU_SUCCESS && is_said_to_be(0, device))
-		forget_primary(device, END_RELEASED);
-	return rc;
+	tm_cu_context context;
+	know_primary(device);
+	tm_hooks_lock();
+	context = is_numbered(device) ? primaries[device] : NULL;
+	tm_hooks_unlock();
+	return tm_context_end_begin(context);
 }
+
+/* The last release ends the context. */
+#define RELEASE_PRIMARY(call, device)                                                              \
+	do {                                                                                       \
+		struct tm_context_end end = end_of_primary(device);                                \
+		tm_cu_result rc = (call);                                                          \
+		if (rc == TM_CU_SUCCESS && is_said_to_be(0, device))                               \
+			forget_primary(device, END_RELEASED);                                      \
+		tm_context_end_done(end);                                                          \
+		return rc;                                                                         \
+	} while (0)
 
 tm_cu_result tm_on_cuDevicePrimaryCtxRelease(tm_cu_device device)
 {
-	know_primary(device);
-	return after_release(tm_driver.cuDevicePrimaryCtxRelease(device), device);
+	RELEASE_PRIMARY(tm_driver.cuDevicePrimaryCtxRelease(device), device);
 }
 
 tm_cu_result tm_on_cuDevicePrimaryCtxRelease_v2(tm_cu_device device)
 {
-	know_primary(device);
-	return after_release(tm_driver.cuDevicePrimaryCtxRelease_v2(device), device);
+	RELEASE_PRIMARY(tm_driver.cuDevicePrimaryCtxRelease_v2(device), device);
 }
 
-static tm_cu_result after_reset(tm_cu_result rc, tm_cu_device device)
-{
-	if (rc == TM_CU_SUCCESS)
-		forget_primary(device, END_RESET);
-	return rc;
-}
+#define RESET_PRIMARY(call, device)                                                                \
+	do {                                                                                       \
+		struct tm_context_end end = end_of_primary(device);                                \
+		tm_cu_result rc = (call);                                                          \
+		if (rc == TM_CU_SUCCESS)                                                           \
+			forget_primary(device, END_RESET);                                         \
+		tm_context_end_done(end);                                                          \
+		return rc;                                                                         \
+	} while (0)
 
 tm_cu_result tm_on_cuDevicePrimaryCtxReset(tm_cu_device device)
 {
-	know_primary(device);
-	return after_reset(tm_driver.cuDevicePrimaryCtxReset(device), device);
+	RESET_PRIMARY(tm_driver.cuDevicePrimaryCtxReset(device), device);
 }
 
 tm_cu_result tm_on_cuDevicePrimaryCtxReset_v2(tm_cu_device device)
 {
-	know_primary(device);
-	return after_reset(tm_driver.cuDevicePrimaryCtxReset_v2(device), device);
+	RESET_PRIMARY(tm_driver.cuDevicePrimaryCtxReset_v2(device), device);
 }
 
-static tm_cu_result after_destroy(tm_cu_result rc, tm_cu_context context)
+#define DESTROY(call, context)                                                                     \
+	do {                                                                                       \
+		struct tm_context_end end = tm_context_end_begin(context);                         \
+		tm_cu_result rc = (call);                                                          \
+		if (rc == TM_CU_SUCCESS)                                                           \
+			forget(context);                                                           \
+		tm_context_end_done(end);                                                          \
+		return rc;                                                                         \
+	} while (0)
+
+static void forget(tm_cu_context context)
 {
 	uint16_t i;
-	if (rc != TM_CU_SUCCESS)
-		return rc;
 	tm_hooks_lock();
 	i = tm_context_known(context);
 	if (i != 0)
 		tm_device_forget_context(i);
 	tm_hooks_unlock();
-	return rc;
 }
 
 tm_cu_result tm_on_cuCtxDestroy(tm_cu_context context)
 {
-	return after_destroy(tm_driver.cuCtxDestroy(context), context);
+	DESTROY(tm_driver.cuCtxDestroy(context), context);
 }
 
 tm_cu_result tm_on_cuCtxDestroy_v2(tm_cu_context context)
 {
-	return after_destroy(tm_driver.cuCtxDestroy_v2(context), context);
+	DESTROY(tm_driver.cuCtxDestroy_v2(context), context);
 }
 
 /* --- peers ---------------------------------------------------------------------------------------------- */
