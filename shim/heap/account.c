@@ -125,18 +125,36 @@ static bool has_many_heights(struct tm_heap *h, uintptr_t return_address)
 	return false;
 }
 
+/*
+ * Known, but another key sits where the hash points: a larger table keeps them apart, and in the largest
+ * the two change places, so that the one that is asked for more often is mostly found at once. All slots
+ * from there to here are taken, so that both are still found.
+ */
+static void bring_home(struct tm_heap *h, uint64_t key, uint64_t slot)
+{
+	uint16_t id = h->key_slot[slot];
+
+	if (h->key_mask + 1 == TM_HEAP_KEY_SLOTS) {
+		h->key_slot[slot] = h->key_slot[key & h->key_mask];
+		h->key_slot[key & h->key_mask] = id;
+	} else if (++h->key_misses >= KEY_MISSES) {
+		rehash(h, 4 * (h->key_mask + 1));
+	}
+}
+
 TM_NOINLINE unsigned tm_account_find(struct tm_heap *h, uint64_t key, struct tm_site site)
 {
 	uint64_t slot;
 	uint64_t plain_key = site.return_address;
 	unsigned id = probe(h, key, &slot);
 
-	if (id == 0)
-		id = probe(h, plain_key, &slot);
 	if (id != 0) {
-		/* Known, but another key sits where the hash points: a larger table keeps them apart. */
-		if (++h->key_misses >= KEY_MISSES && h->key_mask + 1 < TM_HEAP_KEY_SLOTS)
-			rehash(h, 4 * (h->key_mask + 1));
+		bring_home(h, key, slot);
+		return id;
+	}
+	id = probe(h, plain_key, &slot);
+	if (id != 0) {
+		bring_home(h, plain_key, slot);
 		return id;
 	}
 	if (h->rows >= TM_ROW_LIMIT)
