@@ -14,6 +14,7 @@
 #include "shim/os/mem.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
+#include "shim/thread.h"
 
 #define STACK_BYTES ((size_t)64 << 10)
 /* Thread-local data lies below the control block on x86-64, above it on aarch64. Only the touched
@@ -38,6 +39,7 @@ static struct {
 	_Atomic uint32_t tid;
 	_Atomic uint32_t stop; /* 1: end now */
 	uint32_t generation;   /* [lock] of the image that started it */
+	int32_t process; /* [lock] whose threads helpers are: who owns that image; 0: not known */
 	bool registered;
 	bool never;
 	_Atomic uint32_t stay; /* 1: there may be requests while nothing goes on */
@@ -166,13 +168,28 @@ static void forget_parents(void)
 	if (helper.generation == tm_fork_generation())
 		return;
 	helper.generation = tm_fork_generation();
+	helper.process = 0;
 	atomic_store_explicit(&helper.tid, 0, memory_order_relaxed);
+}
+
+/*
+ * A child that shares the memory must start none: it would be one of the child's threads, killed with it,
+ * in the middle of anything, or what keeps the child from ending as its parent waits for it. Asked only
+ * where no filter is: one may kill for it (H68).
+ */
+static bool is_guest(void)
+{
+	int32_t process = tm_sys_getpid();
+
+	if (helper.process == 0)
+		helper.process = process;
+	return process != helper.process;
 }
 
 static void kick_locked(void)
 {
 	forget_parents();
-	/* gone with the vfork child that started it, or left behind by a raw fork */
+	/* left behind by a raw fork */
 	if (tm_purge_mode() == TM_PURGE_TICKING && tm_helper_tid() == 0)
 		tm_purge_set_mode(TM_PURGE_WATCHED);
 	if (tm_purge_mode() != TM_PURGE_WATCHED)
@@ -182,6 +199,8 @@ static void kick_locked(void)
 		tm_purge_set_mode(TM_PURGE_BY_CALLERS);
 		return;
 	}
+	if (is_guest())
+		return;
 	atomic_store_explicit(&helper.stop, 0, memory_order_relaxed);
 	tm_purge_set_mode(TM_PURGE_TICKING);
 	if (start_thread() <= 0)
@@ -226,6 +245,7 @@ TM_AT_START_CODE void tm_helper_fork_child(void)
 {
 	(void)tm_lock_acquire(&helper.lock);
 	helper.generation = tm_fork_generation();
+	helper.process = tm_thread_id(); /* the only thread, and no call: there may be a filter */
 	atomic_store_explicit(&helper.tid, 0, memory_order_relaxed);
 	if (tm_purge_mode() == TM_PURGE_TICKING)
 		tm_purge_set_mode(TM_PURGE_WATCHED);
@@ -240,6 +260,7 @@ TM_AT_START_CODE void tm_helper_init(enum tm_thread mode, size_t (*trim)(uint64_
 	helper.trim = trim;
 	helper.never = mode == TM_THREAD_NEVER;
 	helper.generation = tm_fork_generation();
+	helper.process = tm_sys_getpid();
 	tm_lock_register(&helper.lock);
 	tm_purge_watch(tm_helper_kick, hurry);
 }

@@ -25,7 +25,7 @@
  */
 void tm_helper_init(enum tm_thread mode, size_t (*trim)(uint64_t now_ms));
 
-/* Start the helper if there is none. Off all locks; any thread. */
+/* Start the helper if there is none; not in a child that shares the memory. Off all locks; any thread. */
 void tm_helper_kick(void);
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * H46, H47, H94: what gives memory back may be started by the child of a vfork, with which it ends, or
+ * H46, H47, H94: what gives memory back may be needed first in the child of a vfork, which starts nothing, or
  * stay with the parent of a raw clone. Both processes then find that out and give back by themselves.
  * Failure: memory that stays, or a thread that does.
  */
