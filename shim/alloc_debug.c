@@ -85,6 +85,8 @@ static struct block look(const void *p)
 	struct front front;
 	uint64_t key;
 
+	/* the first that a child of a raw fork does: what it shares with its parent tells it nothing */
+	tm_thread_arrive();
 	b.base = tm_zone_contains(p) ? tm_alloc_block_of(p, &total) : NULL;
 	if (b.base == NULL)
 		return b;

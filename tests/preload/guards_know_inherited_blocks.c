@@ -3,7 +3,7 @@
  * TIERMALLOC_GUARD=all in a forked child: the account doesn't say any more how long a block of the parent
  * is. It is resized, looked at and freed as one of the child's own, and mistakes are found.
  */
-/* env: TIERMALLOC_GUARD=all TIERMALLOC_REPORT=exit */
+/* env: TIERMALLOC_DIR=ledgers TIERMALLOC_GUARD=all TIERMALLOC_REPORT=exit */
 /* stderr: tiermalloc: written behind the end: a block of 1500 bytes at 0x[0-9a-f]+ */
 /* stderr: .*overruns +1  found by guards */
 #include "inherited.h"
@@ -24,5 +24,6 @@ int main(void)
 	probe_child_ok(pid, 60000, "child");
 	inherited_resize(&all);
 	free(all.longer);
+	inherited_by_raw_child();
 	return 0;
 }

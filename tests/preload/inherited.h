@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "probe.h"
+#include <sys/syscall.h>
 
 static const size_t inherited_sizes[] = {0,    1,    16,   24,    100,   1000,  1024,  1025,
 					 1500, 5000, 9000, 20000, 40000, 65536, 70000, 300000};
@@ -53,6 +54,30 @@ static void inherited_resize(struct inherited *all)
 				probe_require(p[at] == (char)(i + 1), "content of %zu", bytes);
 			free(p);
 		}
+}
+
+/*
+ * In a child that no handler prepared, which looks first when its parent has freed the same blocks: what
+ * they share, the entries of a ledger, says so.
+ */
+static inline void inherited_by_raw_child(void)
+{
+	struct inherited all;
+	int go[2];
+	char c = 0;
+
+	inherited_make(&all);
+	probe_require(pipe(go) == 0, "no pipe");
+	pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (pid == 0) {
+		probe_require(read(go[0], &c, 1) == 1, "no word of the parent");
+		inherited_resize(&all);
+		_exit(0);
+	}
+	inherited_resize(&all);
+	probe_require(write(go[1], &c, 1) == 1, "no word to the child");
+	probe_child_ok(pid, 60000, "raw child");
+	free(all.longer);
 }
 
 #endif

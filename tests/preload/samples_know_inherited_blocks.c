@@ -3,7 +3,7 @@
  * TIERMALLOC_GUARD=sample and FILL in a forked child: blocks of the parent are resized and freed, those of
  * no bytes too, sampled or not.
  */
-/* env: TIERMALLOC_GUARD=sample=2 TIERMALLOC_FILL=free=3 TIERMALLOC_ON_ERROR=abort */
+/* env: TIERMALLOC_DIR=ledgers TIERMALLOC_GUARD=sample=2 TIERMALLOC_FILL=free=3 TIERMALLOC_ON_ERROR=abort */
 #include "inherited.h"
 
 int main(void)
@@ -19,5 +19,6 @@ int main(void)
 	}
 	probe_child_ok(pid, 60000, "child");
 	inherited_resize(&all);
+	inherited_by_raw_child();
 	return 0;
 }
