@@ -2,24 +2,40 @@
 /* lifetime: see lifetime.h. */
 #include "policies/lifetime.h"
 
-/* Counts are halved here, so that a site may change its ways. */
+/*
+ * Above this many frees all counts of a record are halved, so that it can follow a site that
+ * changes.
+ */
 #define COUNT_MAX 4096u
-/* Ages of both kinds beyond 1/32 of the frees, or 1/8 of the blocks alive, after so many: mixed. */
+/*
+ * A record is mixed if, after MIXED_AFTER frees, the rarer kind (short or long lives) makes up more
+ * than 1/32 of the frees, or if, after MIXED_AFTER births, more than 1/8 of the blocks born still
+ * live.
+ */
 #define MIXED_AFTER 16u
 #define MIXED_AGES 32u
 #define MIXED_STAY 8u
-/* A belief changes sides at .6, not at .5: hysteresis. */
+/* A belief changes sides at a share of .6, not .5: hysteresis. */
 #define TURN_OF 10u
 #define TURN_AT 6u
-/* So many frees of the kind that is believed in: the others need not all be counted. */
+/*
+ * After this many frees of the kind believed in, frees that confirm the belief may be sampled
+ * (`steady`).
+ */
 #define STEADY_AFTER 64u
-/* While loading, a site is temporary after so many frees, if at most 1/16 of its blocks stayed. */
+/*
+ * While loading, a site is temporary after LOAD_FREES frees if at most 1/16 of its blocks still
+ * live.
+ */
 #define LOAD_FREES 8u
 #define LOAD_STAY 16u
 
 #define GET(at) atomic_load_explicit(&(at), memory_order_relaxed)
 #define PUT(at, value) atomic_store_explicit(&(at), (value), memory_order_relaxed)
-/* No locked instruction: two threads that count at once may lose a count, and belief stands on many. */
+/*
+ * A plain load and store instead of a locked add: two threads that count at once may lose a count,
+ * which hardly matters to a belief that rests on many.
+ */
 #define ADD(at, value) PUT(at, GET(at) + (value))
 
 void tm_lifetime_step(struct tm_lifetime_epoch *epoch)
@@ -38,7 +54,10 @@ void tm_lifetime_tick(struct tm_lifetime_epoch *epoch, uint64_t now_ms)
 	if (!atomic_compare_exchange_strong_explicit(&epoch->mark_ms, &mark, now_ms,
 						     memory_order_relaxed, memory_order_relaxed))
 		return;
-	/* The first tick only sets the mark. A long silence is as long as it was. */
+	/*
+	 * The first tick only sets the mark. After a long silence all epochs that have passed are
+	 * counted.
+	 */
 	if (mark == 0)
 		return;
 	passed /= TM_LIFETIME_EPOCH_MS;
@@ -60,7 +79,7 @@ static enum tm_tier side_of(uint32_t shorts, uint32_t longs, enum tm_tier before
 	return shorts >= longs ? TM_TIER_TEMPORARY : TM_TIER_SESSION;
 }
 
-/* Blocks that live: births are handed over late, so there may seem to be fewer than none. */
+/* Blocks alive, at least 0: births are handed over late, so frees may exceed the births counted. */
 static uint32_t alive(const struct tm_site_record *r)
 {
 	uint32_t born = GET(r->born), frees = GET(r->shorts) + GET(r->longs);
@@ -79,7 +98,7 @@ static bool is_mixed(const struct tm_site_record *r, uint32_t shorts, uint32_t l
 	       (born >= MIXED_AFTER && alive(r) * MIXED_STAY > born);
 }
 
-/* Whether it believes something else now. */
+/* Counts frees in one record; true if its belief changed. */
 static bool learn(struct tm_site_record *r, uint32_t age, uint32_t count)
 {
 	uint16_t before = GET(r->belief);

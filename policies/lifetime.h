@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lifetime: how long blocks live, in epochs, and what that says about their call site.
+ * lifetime: how long the blocks of a call site live, measured in epochs, and the tier that follows.
  *
- * An epoch is half a second, or, once a program says where its steps are, a step. Blocks carry
- * the low 7 bits of their birth's epoch, so an age is known modulo 128 (a minute): what lives
- * longer is taken for younger in 2 of 128 cases, which the majority of a site's frees outvotes.
- * The clock is the caller's: it is asked every few requests, more often the rarer they come.
+ * An epoch is half a second, or one step once the program marks its steps. A block keeps only the
+ * low 7 bits of its birth epoch, so its age is known modulo 128 (a minute). A block that lives
+ * longer looks younger in 2 of 128 cases; the majority of the site's frees outweighs those. This
+ * module reads no clock: the caller passes the time, every few requests, and the more often the
+ * rarer requests are.
  *
- * Why time and not bytes or requests: in the traces a step is from 2 requests (a token in llama.cpp)
- * to 7,000 (an image), from .6 MiB to 3.6 GiB; but what dies within its step mostly does so within
- * 300 ms, and what outlives it lives for seconds.
+ * Why lifetimes are measured in time and not in bytes or requests: in the traces a step takes from
+ * 2 requests (a token in llama.cpp) to 7,000 (an image), and from .6 MiB to 3.6 GiB; but a block
+ * that dies within its step mostly does so within 300 ms, and a block that outlives it lives for
+ * seconds.
  */
 #ifndef TM_POLICIES_LIFETIME_H
 #define TM_POLICIES_LIFETIME_H
@@ -23,17 +25,24 @@
 #define TM_LIFETIME_EPOCH_MS 500u
 #define TM_LIFETIME_EPOCH_MASK 0x7fu
 
-/* Temporary: dies in the epoch of its birth or in the next. */
+/*
+ * Age in epochs up to which a block counts as temporary: freed in the epoch of its birth or the
+ * next.
+ */
 #define TM_LIFETIME_SHORT 1u
 
-/* Never a free for so long after its first birth while serving: persistent (30 s). */
+/*
+ * While serving, a site that has freed nothing this long after its first birth is persistent (30 s,
+ * in half seconds).
+ */
 #define TM_LIFETIME_SETTLED 60u
 
-/* [atomic] */
+/* All fields are [atomic]. */
 struct tm_lifetime_epoch {
-	_Atomic uint32_t now;  /* steps or half seconds: what ages are counted in */
-	_Atomic uint32_t time; /* half seconds, always */
-	_Atomic uint32_t told; /* 1: the program says where steps begin, time is not asked */
+	_Atomic uint32_t now;  /* epoch that ages are counted in: a step, or half a second */
+	_Atomic uint32_t time; /* half seconds since the first tick, also when steps are told */
+	/* 1: the program marks its steps; the clock does not advance `now` */
+	_Atomic uint32_t told;
 	_Atomic uint64_t mark_ms;
 };
 
@@ -42,10 +51,10 @@ TM_INLINE uint32_t tm_lifetime_now(const struct tm_lifetime_epoch *epoch)
 	return atomic_load_explicit(&epoch->now, memory_order_relaxed);
 }
 
-/* The program begins a step. */
+/* Starts a new epoch because the program has begun a step. */
 void tm_lifetime_step(struct tm_lifetime_epoch *epoch);
 
-/* It is now_ms: perhaps an epoch begins. */
+/* Tells the time, in milliseconds; starts a new epoch if one is due. */
 void tm_lifetime_tick(struct tm_lifetime_epoch *epoch, uint64_t now_ms);
 
 TM_INLINE uint32_t tm_lifetime_time(const struct tm_lifetime_epoch *epoch)
@@ -53,16 +62,19 @@ TM_INLINE uint32_t tm_lifetime_time(const struct tm_lifetime_epoch *epoch)
 	return atomic_load_explicit(&epoch->time, memory_order_relaxed);
 }
 
-/* Age of a block of which only the low bits of the birth epoch were kept. */
+/* Age in epochs, modulo 128, of a block whose 7-bit birth epoch is `birth`. */
 TM_INLINE uint32_t tm_lifetime_age(uint32_t now, uint8_t birth)
 {
 	return (now - birth) & TM_LIFETIME_EPOCH_MASK;
 }
 
-/* `count` blocks of a site died at that age: its record and those above it learn. */
+/* Counts `count` frees of a site at that age, in its record and in all coarser (parent) records. */
 void tm_lifetime_learn(struct tm_sites *sites, uint16_t site, uint32_t age, uint32_t count);
 
-/* `count` blocks were born: the same. Returns the births that the record has now. */
+/*
+ * Counts `count` births likewise; `time` is in half seconds. Returns the births that the site's
+ * record now holds.
+ */
 uint32_t tm_lifetime_born(struct tm_sites *sites, uint16_t site, uint32_t time, uint32_t count);
 
 TM_INLINE enum tm_tier tm_lifetime_belief(const struct tm_site_record *r)
@@ -76,16 +88,19 @@ TM_INLINE bool tm_lifetime_is_mixed(const struct tm_site_record *r)
 	return atomic_load_explicit(&r->belief, memory_order_relaxed) & TM_SITE_MIXED;
 }
 
-/* What a record says while serving; TM_TIER_ALL: nothing. */
+/* Tier that a record predicts while serving; TM_TIER_ALL: no prediction. */
 enum tm_tier tm_lifetime_serving(const struct tm_site_record *r, uint32_t time);
 
 /*
- * While loading: temporary where practically nothing of the site ever stayed, session where most of it
- * died late; else nothing.
+ * Tier that a record predicts while loading: temporary if practically none of the site's blocks
+ * stayed, session if most of them died late; else TM_TIER_ALL.
  */
 enum tm_tier tm_lifetime_loading(const struct tm_site_record *r);
 
-/* Temporary where more of the site's blocks have died, and soon, than live; else nothing. */
+/*
+ * Temporary if the record believes so and at least as many of its blocks have died as live; else
+ * TM_TIER_ALL.
+ */
 enum tm_tier tm_lifetime_mostly(const struct tm_site_record *r);
 
 #endif

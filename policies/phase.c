@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/* phase: see phase.h. The numbers were chosen on the traces of tests/data/traces. */
+/* phase: see phase.h. The constants were tuned on the traces in tests/data/traces. */
 #include "policies/phase.h"
 
 /* The burst is over when the next large block is late by this many times the usual gap... */
 #define LATE 5u
-/* ...but not before so many requests. */
+/* ...but not before this many requests. */
 #define LATE_MIN 6u
-/* A gap beyond this is no gap within a burst. */
+/* A gap of more requests than this does not count as a gap within a burst. */
 #define GAP_MAX 64u
-/* Large blocks make up 1/4 of what lives, and so many bytes: something was loaded. */
+/*
+ * A model has been loaded if large blocks make up 1/4 of the live bytes and at least this many
+ * bytes.
+ */
 #define LOADED_SHARE 4u
 #define LOADED_BYTES (UINT64_C(4) << 20)
-/* What lives is on one level until it rises by 1/8; so many times as much, and so many bytes, born on it. */
+/*
+ * The live bytes stay on one level until they rise by 1/8. They are turned over once TURNOVER times
+ * as many bytes, and at least TURNOVER_BYTES, were born on that level.
+ */
 #define LEVEL_RISE 8u
 #define TURNOVER 4u
 #define TURNOVER_BYTES (UINT64_C(16) << 20)
-/* One block so many times as large as all that lives: a model after all the imports. */
+/*
+ * A block this many times as large as all live bytes is a model that is loaded after all the
+ * imports.
+ */
 #define MODEL_TIMES 2u
 
 #define GET(at) atomic_load_explicit(&(at), memory_order_relaxed)
@@ -37,7 +46,7 @@ static bool is_loaded(struct tm_phase *p)
 	return GET(p->large_bytes) >= LOADED_BYTES && GET(p->large_bytes) >= live / LOADED_SHARE;
 }
 
-/* The burst of large blocks is over. */
+/* Whether the burst of large blocks is over. */
 static bool is_late(struct tm_phase *p)
 {
 	uint32_t gap = GET(p->events) - GET(p->last_large);
@@ -46,7 +55,7 @@ static bool is_late(struct tm_phase *p)
 	return GET(p->last_large) != 0 && gap > (late > LATE_MIN ? late : LATE_MIN);
 }
 
-/* Several times what lives came and went, and no more lives than before. */
+/* Whether several times the live bytes were born since they last rose. */
 static bool is_turned_over(struct tm_phase *p)
 {
 	uint64_t born = GET(p->born_bytes), live = born - GET(p->died_bytes);
@@ -95,7 +104,7 @@ void tm_phase_large_born(struct tm_phase *phase, uint64_t bytes)
 	if (bytes < TM_PHASE_MODEL_BYTES || bytes < MODEL_TIMES * live || GET(phase->told))
 		return;
 	PUT(phase->level_born, GET(phase->born_bytes));
-	PUT(phase->usual_gap, 0); /* a burst of its own */
+	PUT(phase->usual_gap, 0); /* the next burst has its own usual gap */
 	turn(phase, TM_PHASE_LOAD);
 }
 

@@ -4,22 +4,31 @@
 
 #include "shim/base/bits.h"
 
-/* The clock is asked about so often, in milliseconds, and after at most so many requests (2^n - 1). */
+/*
+ * The clock is read about every CLOCK_MS milliseconds, and after at most CLOCK_REQUESTS + 1 (2^n)
+ * requests.
+ */
 #define CLOCK_MS 25u
 #define CLOCK_REQUESTS 255u
-/* Births are counted one by one at first, later 1/8 of what is known at once, at most so many. */
+/*
+ * Births are handed to the record one by one at first, later in batches of 1/8 of its count, at
+ * most BORN_BATCH.
+ */
 #define BORN_SHARE 8u
 #define BORN_BATCH 64u
-/* Births or deaths that are counted at once, of a batch. */
+/* Most births, or deaths, that one tm_route_batch counts. */
 #define BATCH_MAX 1024u
-/* So long a new fine key follows its parent. */
+/* A record takes over its parent's prediction until it has this many births. */
 #define INHERIT_BIRTHS 16u
-/* Large blocks up to here are like the small ones of their return address until they show otherwise. */
+/*
+ * Large blocks up to this size are predicted from the small blocks of the same return address until
+ * they have a record of their own.
+ */
 #define LIKE_SMALL_MAX ((size_t)1 << 20)
-/* From here on a block may be a model, or a good part of one. */
+/* A block of at least this size may be a model, or a good part of one. */
 #define MODEL_BYTES ((size_t)1 << 20)
 
-/* tm_site_record.rules */
+/* Values of tm_site_record.rules. */
 enum { RULES_UNKNOWN, RULES_NONE, RULES_SOME };
 
 static const char *const names[] = {
@@ -63,8 +72,9 @@ void tm_route_thread_begin(struct tm_route_thread *mine, const char *name)
 /* --- finished decisions ----------------------------------------------------------------------- */
 
 /*
- * After whatever may change a decision. The stamp has 14 bits of a counter: a way that was settled a whole
- * turn of it ago may say what it said then, which is a guess like another.
+ * Called after anything that may change a decision. The stamp holds 14 bits of a counter: a
+ * decision cached exactly one turn of the counter ago becomes valid again by mistake, which costs
+ * no more than any other wrong guess.
  */
 static void renew_stamp(struct tm_route *route)
 {
@@ -76,7 +86,10 @@ static void renew_stamp(struct tm_route *route)
 		atomic_store_explicit(&route->stamp, stamp, memory_order_relaxed);
 }
 
-/* `way` is where the next request of this kind looks first: what its own record believes holds for it. */
+/*
+ * Caches decision `d` in `way`, where the next request of this kind looks first, if the belief of
+ * the way's own record is all that it rests on.
+ */
 static void settle(struct tm_route *route, struct tm_sites_way *way, struct tm_route_decision d)
 {
 	const struct tm_site_record *r = &route->sites.record[way->index];
@@ -101,7 +114,9 @@ void tm_route_rules_added(struct tm_route *route)
 
 /* --- rules ------------------------------------------------------------------------------------ */
 
-/* A new site, or rules were added: work out which rules its place lets through. */
+/*
+ * Computes which rules match the place of a site; needed for a new site and after rules were added.
+ */
 static TM_NOINLINE unsigned place_rules(struct tm_route *route, uint16_t index)
 {
 	struct tm_site_record *r = &route->sites.record[index];
@@ -173,7 +188,7 @@ static struct tm_sites_way fresh_way(uint64_t key, uint16_t index)
 	return (struct tm_sites_way){.key = index ? key : 0, .index = index, .batch = 1};
 }
 
-/* Births that were not handed over are, before the way is used for another key. */
+/* Hands the way's pending births to the record before the way is reused for another key. */
 static void evict(struct tm_route *route, struct tm_sites_way *way)
 {
 	uint32_t pending = way->batch ? way->batch - 1u - way->left : 0;
@@ -183,7 +198,7 @@ static void evict(struct tm_route *route, struct tm_sites_way *way)
 				 pending);
 }
 
-/* The way of a key; made for `birth` where there is none. */
+/* The cache way of a key; creates the record from `birth` if there is none. */
 static struct tm_sites_way *way_of(struct tm_route *route, struct tm_sites_cache *cache,
 				   uint64_t key, const struct tm_site_birth *birth)
 {
@@ -199,7 +214,7 @@ static struct tm_sites_way *way_of(struct tm_route *route, struct tm_sites_cache
 	return &set[0];
 }
 
-/* Quarters of a power of two. */
+/* Size class: a quarter of a power of two. */
 static unsigned size_class(size_t size)
 {
 	unsigned log = 63u - (unsigned)__builtin_clzll((uint64_t)size | 4);
@@ -207,7 +222,9 @@ static unsigned size_class(size_t size)
 	return log * 4 + (unsigned)(size >> (log - 2) & 3);
 }
 
-/* The record of `way` is mixed: from now on the way leads to the finer one, and so on. */
+/*
+ * The record of `way` is mixed: makes the way point to a finer record, and returns the way to use.
+ */
 static struct tm_sites_way *finer(struct tm_route *route, struct tm_sites_cache *cache,
 				  const struct tm_route_request *request, struct tm_sites_way *way)
 {
@@ -272,8 +289,9 @@ static void check_generation(struct tm_route *route, struct tm_sites_cache *cach
 }
 
 /*
- * Aims at a look every CLOCK_MS: rare requests ask each time, frequent ones after up to 256. Ways of
- * call sites that are gone live on until then: their records are, too, only nobody finds them.
+ * Aims at one clock read every CLOCK_MS: rare requests read the clock each time, frequent ones
+ * after up to 256. Ways of withdrawn records stay in the cache until then; that is harmless, since
+ * those records still exist and only can't be found by key any more.
  */
 static void look_at_clock(struct tm_route *route, struct tm_route_thread *mine)
 {
@@ -295,7 +313,10 @@ static void look_at_clock(struct tm_route *route, struct tm_route_thread *mine)
 	mine->left = mine->counted = mine->pause + 1;
 }
 
-/* A key that knows nothing yet starts from its parent's history, for its first few blocks. */
+/*
+ * Prediction of a site's record, or of its parents' while it has few births and predicts nothing
+ * itself.
+ */
 static enum tm_tier learned(const struct tm_route *route, uint16_t index, enum tm_phase_kind phase)
 {
 	enum tm_tier tier = TM_TIER_ALL;
@@ -313,7 +334,7 @@ static enum tm_tier learned(const struct tm_route *route, uint16_t index, enum t
 	return tier;
 }
 
-/* The first large blocks of a return address whose small ones mostly die soon. */
+/* For the first large blocks of a return address: temporary if its small blocks mostly are. */
 static enum tm_tier as_the_small(struct tm_route *route, const struct tm_site_record *r)
 {
 	uint16_t small =
@@ -324,7 +345,11 @@ static enum tm_tier as_the_small(struct tm_route *route, const struct tm_site_re
 	return tm_lifetime_mostly(&route->sites.record[small]);
 }
 
-/* Blocks of a model's size were loaded here, and none was ever freed: as if it still loaded. */
+/*
+ * While loading, marks that a block of a model's size came from here. While serving, true if one
+ * did; the caller asks only if the site predicts nothing, that is, freed nothing. Such a block is
+ * treated as if loading went on.
+ */
 static bool is_of_model(struct tm_site_record *r, enum tm_phase_kind phase)
 {
 	if (phase == TM_PHASE_SERVE)
@@ -353,7 +378,7 @@ static struct tm_route_decision decision(const struct tm_route *route, uint16_t 
 	return d;
 }
 
-/* The same for large blocks, which the phase hears of one by one. */
+/* Decision for a large block, whose birth is reported to the phase on its own. */
 static struct tm_route_decision decide_large(struct tm_route *route, uint16_t index, size_t size)
 {
 	enum tm_tier tier = learned(route, index, tm_phase_now(&route->phase));
@@ -411,7 +436,10 @@ TM_NOINLINE struct tm_route_decision tm_route_decide_slow(struct tm_route *route
 	struct tm_route_decision d;
 	uint16_t site;
 
-	/* Beside a large block the clock costs nothing, and its phase is judged on what came before. */
+	/*
+	 * Next to a large block's cost reading the clock is free, and the phase must judge it by
+	 * what came before.
+	 */
 	mine->local.born_bytes += request->size;
 	if (mine->left == 0 || large)
 		look_at_clock(route, mine);
@@ -480,7 +508,10 @@ struct tm_route_decision tm_route_batch(struct tm_route *route, struct tm_route_
 	uint16_t site = site_of(route, &mine->cache, &request)->index;
 	struct tm_route_decision d;
 
-	/* A busy thread's batch weighs no more than it takes to change a mind. */
+	/*
+	 * Limits the weight of one batch, so that a busy thread does not outweigh all that is
+	 * known.
+	 */
 	for (; born > BATCH_MAX || soon + late > BATCH_MAX; born /= 2, soon /= 2, late /= 2)
 		;
 	if (site != 0 && born != 0)

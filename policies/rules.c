@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* rules: see rules.h. A line is cut at "->", both halves into words; each word is looked up in a table. */
+/*
+ * rules: see rules.h. A line is split at "->" and both halves into words; each word is looked up in
+ * a table.
+ */
 #include "policies/rules.h"
 
 #include <errno.h>
 
 #include "shim/base/fmt.h"
 
-/* One mistake of the line at hand: NULL while there is none. */
+/* A mistake in the current line; problem is NULL if there is none. */
 struct mistake {
 	const char *problem;
 	struct tm_str subject;
@@ -133,7 +136,7 @@ static int parse_hex(struct tm_str s, uint64_t *ret_value)
 	return 0;
 }
 
-/* BUILDID+OFFSET or FILE+OFFSET; the last plus counts, since file names may have some. */
+/* BUILDID+OFFSET or FILE+OFFSET; split at the last plus sign, since file names may contain one. */
 static struct mistake set_site(struct tm_rule *rule, enum op op, struct tm_str key,
 			       struct tm_str value)
 {
@@ -166,7 +169,7 @@ static struct mistake set_phase(struct tm_rule *rule, enum op op, struct tm_str 
 	return none();
 }
 
-/* "key=value", "key>=value", "key<=value". */
+/* Splits "key=value", "key>=value" or "key<=value". */
 static struct mistake cut(struct tm_str word, struct tm_str *ret_key, enum op *ret_op,
 			  struct tm_str *ret_value)
 {
@@ -217,7 +220,10 @@ static struct mistake add_match(struct tm_rule *rule, struct tm_str word)
 
 /* --- actions ---------------------------------------------------------------------------------- */
 
-/* Index of `value` among `words` + 1, which is the order of the enums in rules.h; 0: none of them. */
+/*
+ * Index of `value` in `words`, plus 1, which matches the order of the enums in rules.h; 0: not
+ * found.
+ */
 static uint8_t word_of(struct tm_str value, const char *const *words)
 {
 	for (uint8_t i = 0; words[i] != NULL; i++) {
@@ -335,7 +341,7 @@ static bool has_arrow_inside(struct tm_str word)
 	return word.len > 2 && tm_rules_is_inline(word);
 }
 
-/* What no pattern is meant to match: the file is no text. */
+/* False if the line has bytes that no pattern can mean to match: the file is not text. */
 static bool is_text(struct tm_str line)
 {
 	for (size_t i = 0; i < line.len; i++)
@@ -344,7 +350,7 @@ static bool is_text(struct tm_str line)
 	return true;
 }
 
-/* `line` has no comment and is not blank. */
+/* Parses a line that is not blank and has no comment. */
 static struct mistake parse_line(struct tm_str line, struct tm_rule *rule)
 {
 	struct tm_str rest = line, word;
@@ -366,7 +372,7 @@ static struct mistake parse_line(struct tm_str line, struct tm_rule *rule)
 			continue;
 		}
 		m = arrow ? add_action(&rule->actions, word) : add_match(rule, word);
-		/* a value is told with its key */
+		/* report a wrong value together with its key */
 		if (m.problem && m.subject.at > word.at && m.subject.at < word.at + word.len)
 			m.subject = word;
 		if (m.problem)
@@ -424,7 +430,7 @@ uint32_t tm_rules_parse(struct tm_rules *rules, const struct tm_rules_text *text
 	uint32_t number = 0, added = 0, mistakes = 0;
 	bool more = rest.len != 0;
 
-	/* what some editors put in front of a text */
+	/* a byte order mark, which some editors write */
 	if (tm_str_starts(rest, "\xef\xbb\xbf"))
 		rest = (struct tm_str){rest.at + 3, rest.len - 3};
 	while (more) {

@@ -12,7 +12,10 @@ static uint32_t words_of(uint32_t count)
 	return (count + 63) / 64;
 }
 
-/* Sets of sites that no rule is about are never written: pages of zeros that are not resident. */
+/*
+ * Writes only where a bit is set: the sets of sites without rules stay untouched zero pages, which
+ * are not resident.
+ */
 static void clear(struct tm_rules_set *set, uint32_t count)
 {
 	for (uint32_t i = 0; i < words_of(count); i++)
@@ -39,7 +42,7 @@ static bool in_ranges(const struct tm_rules_ranges *ranges, uintptr_t address, u
 {
 	uint32_t count = ranges ? atomic_load_explicit(&ranges->count, memory_order_acquire) : 0;
 
-	/* The return address may lie behind the call that ends a function. */
+	/* A return address may lie just behind the function if the call is its last instruction. */
 	for (uint32_t i = 0; i < count; i++) {
 		const struct tm_rules_range *r = &ranges->range[i];
 

@@ -11,7 +11,10 @@ struct view {
 	size_t bytes;
 };
 
-/* `count` items of `size` bytes at an offset of the file; NULL where they do not lie in it. */
+/*
+ * Address of `count` items of `size` bytes at a file offset; NULL if they do not lie within the
+ * file.
+ */
 static const void *part(struct view file, uint64_t offset, uint64_t count, size_t size)
 {
 	uint64_t bytes;
@@ -22,7 +25,7 @@ static const void *part(struct view file, uint64_t offset, uint64_t count, size_
 	return file.at + offset;
 }
 
-/* Files are mapped by pages, but offsets in them may be anything: copies, no casts. */
+/* Offsets in a file may be unaligned: copy, never cast. */
 static void copy(void *to, const void *from, size_t bytes)
 {
 	__builtin_memcpy(to, from, bytes);
@@ -38,7 +41,7 @@ static bool read_section(struct view file, const Elf64_Ehdr *head, uint32_t inde
 	return true;
 }
 
-/* The section of symbols: .symtab, else .dynsym. */
+/* Finds the symbol table's section: .symtab, else .dynsym. */
 static bool find_symbols(struct view file, const Elf64_Ehdr *head, Elf64_Shdr *ret)
 {
 	bool found = false;
@@ -82,7 +85,7 @@ size_t tm_rules_symbols_nested(struct tm_str name, char *buf, size_t size)
 
 	if (!tm_str_starts(name, "_ZN"))
 		return 0;
-	/* Qualifiers of the object: const, volatile, restrict, & and &&. */
+	/* Qualifiers of `this`: const, volatile, restrict, & and &&. */
 	while (at < name.len && (name.at[at] == 'K' || name.at[at] == 'V' || name.at[at] == 'r' ||
 				 name.at[at] == 'R' || name.at[at] == 'O'))
 		at++;
@@ -101,7 +104,7 @@ size_t tm_rules_symbols_nested(struct tm_str name, char *buf, size_t size)
 		len += part_len;
 		at += part_len;
 	}
-	/* Anything but the end of the nested name: a template, an operator, a constructor. */
+	/* Not a plain nested name: a template, an operator or a constructor. */
 	if (at >= name.len || name.at[at] != 'E' || len == 0)
 		return 0;
 	buf[len] = '\0';

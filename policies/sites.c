@@ -2,7 +2,7 @@
 /* sites: see sites.h. */
 #include "policies/sites.h"
 
-/* A place whose record is being written. */
+/* Value of a hash slot whose record is being written. */
 #define PLACE_TAKEN UINT16_MAX
 _Static_assert(TM_SITES_LIMIT + 4096 < PLACE_TAKEN, "some threads may pass the limit at once");
 
@@ -78,7 +78,10 @@ uint16_t tm_sites_enter(struct tm_sites *sites, const struct tm_site_birth *birt
 				return number;
 			}
 		}
-		/* Another thread is about to fill it, for this key maybe: this request does without. */
+		/*
+		 * Another thread is filling this slot, perhaps for the same key: this request goes
+		 * without a record.
+		 */
 		if (number == PLACE_TAKEN)
 			return 0;
 		if (key_of(sites, number) == birth->key)

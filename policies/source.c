@@ -2,9 +2,11 @@
 /* source: see source.h. */
 #include "policies/source.h"
 
-/* Bytes that were repacked are somewhere: at least half as many live in blocks (f32 made f16). */
+/*
+ * Repacked weights must be somewhere: blocks hold at least half as many live bytes (f32 made f16).
+ */
 #define REPACKED_SHARE 2u
-/* Of what was dropped, so much may come back without being read in each step. */
+/* If at most 1/8 of the dropped bytes came back, the file is not read in each step. */
 #define BACK_SHARE 8u
 
 static bool is_back(const struct tm_source_file *s, uint64_t resident)
@@ -47,7 +49,9 @@ void tm_source_dropped(struct tm_source_file *s, uint64_t resident)
 {
 	s->dropped = s->resident > resident ? s->resident - resident : 0;
 	s->resident = resident;
-	/* nothing of it was there, or it can't be dropped: nobody knows more than before */
+	/*
+	 * nothing was resident, or dropping failed: the trial told nothing, so leave the file alone
+	 */
 	if (s->dropped == 0)
 		s->state = TM_SOURCE_READ;
 }
