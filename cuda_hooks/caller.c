@@ -10,14 +10,14 @@
 #include "shim/unwind_cfi.h"
 
 #define OBJECTS 32u
-#define ASKS_LEAST 32u /* a program that asks for what it needs asks for fewer */
+#define ASKS_LEAST 32u /* a program that looks up just what it needs asks for fewer names */
 #define FRAMES 16u
 #define KNOWN_BITS 8u
 
 uint32_t tm_caller_runtimes;
-static _Atomic bool stale; /* an object may be gone */
+static _Atomic bool stale; /* 1: an object may have been unloaded */
 
-/* [lock] Who asked. */
+/* [lock] Objects that looked names up, and how often. */
 static struct object {
 	uintptr_t begin, end; /* 0: unused */
 	uint32_t asks;
@@ -25,8 +25,8 @@ static struct object {
 } objects[OBJECTS];
 
 /*
- * [lock] What was found holds as long as the stack says the same: the word that held the return address. On
- * processors that return by a register nothing is kept.
+ * [lock] Cached results. An entry holds as long as the stack word that held the found return
+ * address still does. Nothing is cached on processors that return through a register.
  */
 static struct known {
 	uintptr_t site, frame; /* 0: unused */
@@ -34,7 +34,7 @@ static struct known {
 } known[1u << KNOWN_BITS];
 
 static struct tm_unwind_room room; /* [lock] */
-static uintptr_t libc_begin;       /* [lock] 0: not looked for */
+static uintptr_t libc_begin;       /* [lock] 0: not found yet */
 
 static bool is_program(const struct tm_unwind_object *object)
 {
@@ -52,7 +52,7 @@ static unsigned object_of(uintptr_t address)
 	return i;
 }
 
-/* What is no longer there is forgotten. */
+/* Drops objects that are no longer loaded, and all cached results. */
 static TM_COLD void look_around(void)
 {
 	struct tm_unwind_object object;
@@ -73,7 +73,10 @@ static TM_COLD void look_around(void)
 	}
 }
 
-/* The driver may close libraries in a call that is made under the lock: here nothing is waited for. */
+/*
+ * The driver may close libraries in a call that is made under tm_hooks_lock, so this must not wait
+ * for it.
+ */
 void tm_caller_unloaded(void)
 {
 	atomic_store_explicit(&stale, true, memory_order_release);
@@ -113,14 +116,17 @@ static uintptr_t begin_of_libc(void)
 	return libc_begin;
 }
 
-/* Threads begin in libc: who finds nobody but it has left the program's code. */
+/*
+ * Whether an address lies in libc, where every thread starts: a walk that arrives there has passed
+ * all of the program's code without finding a caller.
+ */
 static bool is_libc(uintptr_t address)
 {
 	struct tm_unwind_object object;
 	return tm_unwind_object(address, &object) && object.begin == begin_of_libc();
 }
 
-/* The walk up to so many frames; where it stopped, the registers say. */
+/* Walks at most `limit` frames; `regs` then hold the state at the last one. */
 static unsigned walk_to(unsigned limit, struct known *k, struct tm_unwind_regs *regs,
 			uint64_t *frames)
 {
@@ -143,7 +149,10 @@ static TM_NOINLINE uintptr_t look(struct known *k, unsigned object)
 	if (i >= count || is_libc(frames[i]))
 		return k->site;
 	k->found = frames[i];
-	/* Short of it, the stack pointer stands behind the word that led there. */
+	/*
+	 * Walk again up to that frame: its stack pointer is just above the word that holds the
+	 * return address.
+	 */
 #if defined(__x86_64__)
 	if (walk_to(i, k, &regs, frames) == i && regs.pc == k->found)
 		k->slot = regs.r[7] - sizeof(uintptr_t);
@@ -151,7 +160,10 @@ static TM_NOINLINE uintptr_t look(struct known *k, unsigned object)
 	return k->found;
 }
 
-/* The page of the frame is there; another one may have gone with a stack. */
+/*
+ * Whether a cached result still holds. The page of the frame is mapped; any other page is checked
+ * first, since it may have been unmapped with a stack.
+ */
 static bool holds(const struct known *k)
 {
 	if (k->slot == 0 || ((k->slot ^ k->frame) >= TM_PAGE_BYTES &&

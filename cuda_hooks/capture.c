@@ -6,13 +6,13 @@
 
 #define ROOM 64u
 
-/* The handles that name a thread's own default stream, and the NULL stream, in every form. */
+/* Handle of a thread's own default stream. */
 #define PER_THREAD ((tm_cu_stream)2)
 
-static struct tm_capture under_way[ROOM]; /* [lock] of the hooks */
+static struct tm_capture under_way[ROOM]; /* [lock] */
 static uint32_t used;                     /* [lock] */
-static uint32_t unnamed;                  /* [lock] those that found no room */
-_Atomic uint32_t tm_capture_count;        /* both together */
+static uint32_t unnamed;                  /* [lock] captures that found no room in the table */
+_Atomic uint32_t tm_capture_count;        /* used + unnamed */
 
 struct tm_capture tm_capture_of(tm_cu_stream stream, enum tm_capture_form form)
 {
@@ -59,7 +59,7 @@ void tm_capture_over(const struct tm_capture *capture)
 	tm_hooks_unlock();
 }
 
-/* [lock] All of a stream, or all of a context. */
+/* [lock] Drops all captures of a stream, or else of a context. */
 static void drop(tm_cu_stream stream, tm_cu_context context)
 {
 	uint32_t i = 0;

@@ -7,13 +7,17 @@
 #include "shim/os/sys.h"
 
 #define FREES_AN_EVENT 64u
-#define FREES_A_QUERY 16u /* or a request has to ask, and finds all of them at once */
+/*
+ * frees between two event queries; without these a request must query, and gets all blocks of the
+ * epochs to join at once
+ */
+#define FREES_A_QUERY 16u
 #define MS_AN_EVENT 1u
 #define GUEST_NS 20000
 
 struct tm_context tm_contexts[TM_CONTEXTS]; /* [lock] */
-uint16_t tm_context_last;                   /* [lock] a guess */
-static uint32_t seen;                       /* [lock] records ever made */
+uint16_t tm_context_last;                   /* [lock] index that was found last */
+static uint32_t seen;                       /* [lock] records ever created */
 
 void tm_context_init(void)
 {
@@ -38,7 +42,7 @@ tm_cu_result tm_context_refusal(tm_cu_context current)
 	rc = tm_driver.cuCtxGetCurrent(&current);
 	if (rc != TM_CU_SUCCESS)
 		return rc;
-	/* It frees nothing, and says what it says of the context. */
+	/* Freeing address 0 does nothing but report the state of the context. */
 	return tm_driver.cuMemFree_v2(0) == TM_CU_INVALID_CONTEXT ? TM_CU_INVALID_CONTEXT
 								  : TM_CU_SUCCESS;
 }
@@ -51,7 +55,7 @@ static uint16_t add(tm_cu_context handle, unsigned i)
 	tm_contexts[i].open = 1;
 	tm_contexts[i].device = -1;
 	tm_contexts[i].place = (uint64_t)tm_contexts[i].life << 32 | i << 16;
-	/* Of the current context: that is the one asked about, but for callers who know it already. */
+	/* cuCtxGetDevice answers for the current context, which may be another one. */
 	if (tm_context_current() == handle && tm_driver.cuCtxGetDevice != NULL &&
 	    tm_driver.cuCtxGetDevice(&tm_contexts[i].device) != TM_CU_SUCCESS)
 		tm_contexts[i].device = -1;
@@ -135,7 +139,7 @@ void tm_context_end_done(struct tm_context_end end)
 void tm_context_fork_child(void)
 {
 	uint16_t i;
-	/* Pages that say nothing stay the parent's. */
+	/* Don't write to unused records: their pages stay shared with the parent. */
 	for (i = 1; i < TM_CONTEXTS; i++)
 		if (tm_contexts[i].handle != NULL)
 			tm_context_forget(i);
@@ -198,7 +202,7 @@ bool tm_context_record(struct tm_context *c, tm_cu_context current)
 
 void tm_context_settle(struct tm_context *c)
 {
-	/* In order: an event that is reached has everything before it behind it. */
+	/* Events complete in order: a completed one covers everything recorded before it. */
 	while (c->count != 0 && !tm_capture_any()) {
 		tm_cu_result rc = tm_driver.cuEventQuery(c->ring[c->first].event);
 		tm_context_heard(c, rc);
@@ -272,7 +276,7 @@ bool tm_context_any(void)
 bool tm_context_has_others(uint16_t index, uint32_t devices)
 {
 	unsigned i;
-	/* Most programs know one context. */
+	/* Most programs have one context. */
 	for (i = 1; seen > 1 && i < TM_CONTEXTS; i++)
 		if (is_related(&tm_contexts[index], &tm_contexts[i], devices))
 			return true;
@@ -293,7 +297,7 @@ void tm_context_wait_others(uint16_t index, uint32_t devices)
 		tm_hooks_unlock();
 		if (handle == NULL)
 			continue;
-		/* What is wrong with others is for those to hear who use them. */
+		/* An error of another context is reported to those who use that context. */
 		(void)tm_context_wait(handle, NULL);
 		tm_hooks_lock();
 		tm_context_leave(i, life);
@@ -337,7 +341,10 @@ bool tm_context_wait_oldest(uint16_t index)
 	tm_hooks_unlock();
 	if (event == NULL || tm_driver.cuEventSynchronize == NULL)
 		return tm_context_synchronise(index) == TM_CU_SUCCESS;
-	/* Meanwhile others may have seen it reached and recorded it anew: then we wait longer. */
+	/*
+	 * Another thread may settle this event and record it anew meanwhile; then this waits
+	 * longer.
+	 */
 	if (tm_driver.cuEventSynchronize(event) != TM_CU_SUCCESS)
 		return false;
 	tm_hooks_lock();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * device_block: what device_mem.c and device_free.c know of a block's record.
+ * device_block: access to the fields of a block's record that device_mem.c and device_free.c share.
  */
 #ifndef TM_CUDA_DEVICE_BLOCK_H
 #define TM_CUDA_DEVICE_BLOCK_H
@@ -9,7 +9,10 @@
 #include "cuda_hooks/track.h"
 #include "shim/boot.h"
 
-/* A block of a back end names its record there; records are aligned, so that its kind fits below. */
+/*
+ * `owner` of a block from a back end is the address of the back end's record, with its kind in the
+ * low bits (records are aligned). 0: a block of the driver.
+ */
 #define TM_OWNER_CHUNK 1u
 #define TM_OWNER_RANGE 2u
 #define TM_OWNER_MASK 3u

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * device_free: cuMemFree and its stream-ordered forms, and what the driver says of device memory.
+ * device_free: cuMemFree and its stream-ordered forms, and the driver's queries about device
+ * memory. See device_mem.h.
  */
 #include <stdatomic.h>
 
@@ -15,7 +16,10 @@
 
 /* --- cuMemFree ------------------------------------------------------------------------------------ */
 
-/* How the program frees: the stream-ordered forms say behind what work. */
+/*
+ * Which function the program called; the stream-ordered forms free the block after the stream's
+ * work.
+ */
 struct release {
 	tm_cu_ptr ptr;
 	tm_cu_stream stream;
@@ -32,7 +36,7 @@ static tm_cu_result real_free(const struct release *f)
 	return tm_driver.cuMemFree_v2(f->ptr);
 }
 
-/* Its record is gone already. */
+/* Frees by the driver; if that fails, restores the block's record, which was dropped before. */
 static tm_cu_result pass_on(const struct release *f, const struct tm_track_block *was)
 {
 	tm_cu_result rc = real_free(f);
@@ -41,7 +45,10 @@ static tm_cu_result pass_on(const struct release *f, const struct tm_track_block
 	return rc;
 }
 
-/* [lock] Whether the address lies in memory that no program holds: freed twice, or never a block. */
+/*
+ * [lock] Whether the address lies in a pool's memory that the program does not hold: a double or
+ * invalid free.
+ */
 static bool is_ours_and_idle(tm_cu_ptr ptr)
 {
 	uint16_t i;
@@ -55,7 +62,7 @@ static bool is_ours_and_idle(tm_cu_ptr ptr)
 	return false;
 }
 
-/* [lock] A whole block of the driver is worth keeping. */
+/* [lock] Whether a whole block of the driver is worth keeping for reuse. */
 static bool is_kept(const struct tm_track_block *b, uint32_t now_ms)
 {
 	struct tm_sites_verdict v = tm_sites_verdict(b->site_class, now_ms);
@@ -66,21 +73,22 @@ static bool is_kept(const struct tm_track_block *b, uint32_t now_ms)
 	       b->bytes <= tm_pools_budget(b->context) && !tm_pools_is_low(b->context, now_ms);
 }
 
-/* What is under way: a block whose record is gone and that nobody has yet. */
+/* A free in progress: the block's record is dropped, and no pool owns the block yet. */
 struct going {
 	struct tm_track_block block;
 	tm_cu_context handle, current;
 	uint32_t life;
 	uint32_t now_ms;
-	uint32_t epoch; /* closed before the wait; over after it */
-	uint32_t reach; /* devices that may use it, too */
+	uint32_t epoch; /* epoch closed before the wait; over after it */
+	uint32_t reach; /* bit mask of other devices that may use the block */
 	bool waits;
-	bool others; /* other contexts may use it */
+	bool others; /* other contexts may use the block */
 };
 
 /*
- * The device's work on the block: strict waits for it, as the driver's own free does; event leaves it
- * to whoever wants the block next. While a stream is captured nobody may wait. Lock held: what to do.
+ * [lock] Decides how to treat the device's pending work on the block. In strict mode the free waits
+ * for it, as the driver's own does; in event mode the next user of the block waits. While a stream
+ * is being captured nothing may wait.
  */
 static void going_begin(struct going *g)
 {
@@ -104,7 +112,7 @@ static tm_cu_result going_wait(const struct going *g)
 	return tm_context_wait(g->handle, g->current);
 }
 
-/* [lock] The stamp of the block; one whose work was waited for is over already. */
+/* [lock] Epoch to stamp the block with; after a successful wait, one that is over already. */
 static uint32_t going_stamp(const struct going *g, tm_cu_result waited)
 {
 	struct tm_context *c = tm_context_at(g->block.context);
@@ -114,7 +122,10 @@ static uint32_t going_stamp(const struct going *g, tm_cu_result waited)
 	return c->done;
 }
 
-/* [lock] Brings a context's pools down to what they may keep; a block of the driver, or 0. */
+/*
+ * [lock] Reduces a context's pools to their budget. Returns one block or slab to free by the
+ * driver; 0: none.
+ */
 static tm_cu_ptr over_budget(uint16_t context)
 {
 	struct tm_pools *p = tm_context_at(context)->pools;
@@ -134,7 +145,7 @@ static tm_cu_ptr over_budget(uint16_t context)
 		tm_cuda_memory_give_record(w);
 		return at;
 	}
-	/* One slab more than that: the next request would make it anew. */
+	/* One empty slab above the budget may stay: the next request would make it anew. */
 	spare = tm_pools_spare(context, p->slab.asked);
 	if (p->slab.empty_bytes > keep + spare &&
 	    p->slab.empty_bytes > keep + tm_pools_slab_step(context, 0)) {
@@ -166,7 +177,7 @@ static tm_cu_result keep_whole(const struct release *f, const struct going *g)
 	struct tm_pool_whole *w = NULL;
 	tm_cu_ptr over = 0;
 	tm_cu_result rc;
-	/* An error of the device comes out as it would: from the driver's own free. */
+	/* If the wait fails, the driver's own free is called and reports the error. */
 	rc = going_wait(g);
 	tm_hooks_lock();
 	if (c->life == g->life)
@@ -186,7 +197,10 @@ static tm_cu_result keep_whole(const struct release *f, const struct going *g)
 	return TM_CU_SUCCESS;
 }
 
-/* A chunk of a slab, or a range. Somebody who knows the range's memory may go on using it: it stays. */
+/*
+ * Gives a chunk or a range back to its pool. A range whose identity the program knows is not given
+ * back, since its memory may still be in use.
+ */
 static tm_cu_result give_piece(const struct going *g)
 {
 	const struct tm_track_block *b = &g->block;
@@ -213,7 +227,7 @@ static tm_cu_result give_piece(const struct going *g)
 	return rc;
 }
 
-/* [lock] What becomes of a block that was found. */
+/* How a block that was found is freed. */
 enum fate { FATE_DRIVER, FATE_WHOLE, FATE_PIECE };
 
 static enum fate fate_of(const struct release *f, const struct going *g, tm_cu_context current)
@@ -232,8 +246,9 @@ static enum fate fate_of(const struct release *f, const struct going *g, tm_cu_c
 }
 
 /*
- * [lock] What the driver would refuse if the block were its own: no context is current, the stream is
- * none, or it is being captured, where only blocks of that graph can be freed.
+ * [lock] The error that the driver would return if the block were its own: no context is current,
+ * the stream is invalid, or the stream is being captured, where only blocks of its graph can be
+ * freed.
  */
 static tm_cu_result refusal(const struct release *f, tm_cu_context current)
 {
@@ -258,7 +273,7 @@ static tm_cu_result free_block(const struct release *f)
 	g.current = current;
 	tm_hooks_lock();
 	found = tm_track_find(TM_TRACK_ADDRESS, f->ptr);
-	/* What another process lent is closed, not freed; that is another call. */
+	/* Memory lent by another process is closed by another call, not freed. */
 	if (found == NULL || found->kind == TM_LEDGER_GPU_IPC) {
 		bool wrong = found == NULL && f->ptr != 0 && is_ours_and_idle(f->ptr);
 		tm_cu_result rc;
@@ -289,7 +304,7 @@ static tm_cu_result free_block(const struct release *f)
 	return pass_on(f, &g.block);
 }
 
-/* Without pools the driver's answer is all that counts. */
+/* Without pools the driver's result decides. */
 #define FREE_PLAIN(ptr, call)                                                                      \
 	do {                                                                                       \
 		struct tm_track_block was;                                                         \
@@ -330,7 +345,7 @@ tm_cu_result tm_on_cuMemGetInfo_v2(size_t *available, size_t *total)
 	uint16_t context;
 	if (rc != TM_CU_SUCCESS || available == NULL || !tm_hooks_pools())
 		return rc;
-	/* Kept blocks are free for whoever asks: a failing request gets them. */
+	/* Kept blocks count as free: a request that would fail gets their memory. */
 	handle = tm_context_current();
 	tm_hooks_lock();
 	context = tm_context_known(handle);
@@ -340,7 +355,10 @@ tm_cu_result tm_on_cuMemGetInfo_v2(size_t *available, size_t *total)
 	return rc;
 }
 
-/* [lock] Nothing that somebody knows by another name may be given to somebody else. */
+/*
+ * [lock] Marks the block that holds an address: memory known by a handle or id must not be reused
+ * for another block.
+ */
 static struct tm_track_block *mark(tm_cu_ptr ptr)
 {
 	uint64_t start;
@@ -376,14 +394,16 @@ bool tm_device_is_stitched(tm_cu_ptr ptr)
 
 tm_cu_result tm_on_cuIpcGetMemHandle(tm_cu_ipc *handle, tm_cu_ptr ptr)
 {
-	static _Atomic uint32_t refused; /* said once */
+	static _Atomic uint32_t refused; /* 1: the warning was printed */
 	const struct tm_track_block *b;
 	bool part = false, stitched = false;
 	if (tm_hooks_pools()) {
 		tm_pools_shared();
 		tm_hooks_lock();
 		b = mark(ptr);
-		/* The handle would be of the whole slab, with what others have in it now and later. */
+		/*
+		 * The handle would cover the whole slab, including blocks of others, now and later.
+		 */
 		part = b != NULL && tm_device_chunk(b) != NULL;
 		stitched = b != NULL && tm_device_range(b) != NULL;
 		tm_hooks_unlock();

@@ -17,23 +17,23 @@ struct request {
 	uint64_t bytes;
 	tm_cu_context handle;
 	uint32_t now_ms;
-	uint16_t context; /* 0: it is passed through */
+	uint16_t context; /* index of the current context; 0: pass the call to the driver */
 	uint32_t class;
 	struct tm_sites_verdict verdict;
 	enum tm_pools_use use;
-	bool waiting; /* a fitting block is there, but the device may still use it */
-	bool fresh;   /* what was taken had to be made */
-	bool squeeze; /* no slab can be had: anywhere will do */
+	bool waiting; /* a block of the size exists, but the device may still be using it */
+	bool fresh;   /* the block had to be made: a miss */
+	bool squeeze; /* no new slab is available: slabs of other kinds may serve, too */
 };
 
-/* [lock] The block that the program gets. */
+/* [lock] Records the block that the program gets. */
 static void note(const struct request *q, tm_cu_ptr at, uint64_t owner)
 {
 	uint32_t row = tm_note_row(q->context, TM_LEDGER_GPU_DEVICE, q->verdict.tier);
 	struct tm_track_block *b = tm_track_place(TM_TRACK_ADDRESS, at);
 	if (TM_UNLIKELY(b == NULL))
 		return;
-	/* Field by field where it lies: a copy would wait for each of them to be stored. */
+	/* Written field by field in place: a struct copy would stall on store forwarding. */
 	b->bytes = q->bytes;
 	b->owner = owner;
 	b->row = row;
@@ -46,7 +46,10 @@ static void note(const struct request *q, tm_cu_ptr at, uint64_t owner)
 	tm_track_count(b);
 }
 
-/* What a back end gave: where, and the owner of the block's record. Nowhere: nothing. */
+/*
+ * Result of a back end: the address and the `owner` of the block's record. Address 0: nothing
+ * available.
+ */
 struct given {
 	tm_cu_ptr at;
 	uint64_t owner;
@@ -94,7 +97,7 @@ static TM_NOINLINE struct given take_range(struct request *q, struct tm_pools *p
 	struct tm_range *r;
 	uint64_t created = p->vmm.created;
 	r = tm_pool_vmm_again(&p->vmm, q->bytes, c->done);
-	/* New chunks would always do: those that wait come first. */
+	/* New chunks could always be made: look for waiting ones first. */
 	if (r == NULL && p->vmm.idle_chunks != 0 && tm_device_by_event()) {
 		tm_context_record(c, q->handle);
 		tm_context_settle(c);
@@ -111,7 +114,7 @@ static TM_NOINLINE struct given take_range(struct request *q, struct tm_pools *p
 	return (struct given){r->at, (uintptr_t)r + TM_OWNER_RANGE};
 }
 
-/* [lock] From what is there. */
+/* [lock] Takes a block from the request's back end, without new memory for slabs. */
 TM_INLINE bool take(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
 {
 	struct given g = nothing;
@@ -133,7 +136,7 @@ TM_INLINE bool take(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
 	return true;
 }
 
-/* [lock] What has the device finished? */
+/* [lock] Finds out which frees the device has finished with. */
 static void look(const struct request *q)
 {
 	struct tm_context *c = tm_context_at(q->context);
@@ -144,8 +147,9 @@ static void look(const struct request *q)
 }
 
 /*
- * [lock] Nothing was there, but something waits: what has the device finished meanwhile? Looking is dearer
- * than taking, so it comes second. Without events of contexts the caller waits, or takes a new block.
+ * [lock] Nothing was available but blocks wait for the device: queries whether it has finished, and
+ * tries again. A query costs more than a failed attempt, so it comes second. Without context events
+ * this finds nothing, and the caller waits or allocates.
  */
 static TM_NOINLINE bool look_again(struct request *q, struct tm_pools *p, tm_cu_ptr *ret)
 {
@@ -156,8 +160,8 @@ static TM_NOINLINE bool look_again(struct request *q, struct tm_pools *p, tm_cu_
 }
 
 /*
- * Fills the request and says whether a back end may serve it. The lock is held afterwards if so; it is
- * given back meanwhile where a call site has to be looked up in the loader's list.
+ * Fills in the request; true if the pools may handle it, and then the lock is held. The lock is
+ * released in between if a call site has to be looked up in the loader's list.
  */
 static bool ask_locked(struct request *q, size_t bytes)
 {
@@ -193,15 +197,21 @@ static bool ask_locked(struct request *q, size_t bytes)
 
 /* --- from the driver ------------------------------------------------------------------------------ */
 
-/* What left its pool; its context does not end before it was given back. */
+/*
+ * Memory evicted from a pool, to be given to the driver. Its context cannot end until then
+ * (tm_context_leave).
+ */
 struct evicted {
-	tm_cu_ptr at; /* 0: nothing is left */
+	tm_cu_ptr at; /* 0: nothing is left to evict */
 	uint16_t context;
 	uint32_t life;
-	bool more; /* something else was given back */
+	bool more; /* chunks were given back as well */
 };
 
-/* [lock] A block or slab that is kept in a context's pools; 0: none is. */
+/*
+ * [lock] Evicts a whole block or an empty slab of a context's pools; 0: there is none. Trims chunks
+ * then.
+ */
 static tm_cu_ptr evict_of(struct tm_context *c, bool *ret_more)
 {
 	struct tm_pools *p = c->pools;
@@ -224,7 +234,7 @@ static tm_cu_ptr evict_of(struct tm_context *c, bool *ret_more)
 	return 0;
 }
 
-/* [lock] Whichever it is, of all contexts of a device. */
+/* [lock] Evicts one from any context of the device. */
 static struct evicted evict_one(tm_cu_device device)
 {
 	struct evicted e = {0, 0, 0, false};
@@ -275,7 +285,10 @@ bool tm_device_make_room(void)
 	return any;
 }
 
-/* A plain call; the driver's answer, whatever could be given up. */
+/*
+ * Allocates from the driver, after giving back what is kept if the device is full. Returns the
+ * driver's result.
+ */
 static tm_cu_result plain(const struct request *q, tm_cu_ptr *ptr, size_t bytes)
 {
 	tm_cu_result rc = tm_driver.cuMemAlloc_v2(ptr, bytes);
@@ -292,14 +305,17 @@ static tm_cu_result plain(const struct request *q, tm_cu_ptr *ptr, size_t bytes)
 		tm_context_at(q->context)->pools->misses++;
 	tm_pools_changed(tm_context_at(q->context)->device, -(int64_t)bytes);
 	note(q, *ptr, 0);
-	/* Next to the driver's allocation a look costs nothing; the next hit need not look. */
+	/* A query is cheap next to the driver's allocation, and saves the next hit one. */
 	if (q->use != TM_POOLS_NONE)
 		look(q);
 	tm_hooks_unlock();
 	return rc;
 }
 
-/* Slabs that nobody uses go first: they were too small for this request. Halves until it fits. */
+/*
+ * Allocates a new slab, after giving back empty ones, which were too small for this request. Halves
+ * the size until it fits.
+ */
 static tm_cu_ptr new_slab(const struct request *q, uint64_t *ret_bytes)
 {
 	tm_cu_device device;
@@ -342,7 +358,7 @@ static TM_NOINLINE bool hit(struct request *q, tm_cu_ptr *ptr)
 	return taken;
 }
 
-/* True: the request was served. */
+/* Adds a slab and takes the block from it. True: the request was served. */
 static bool grow_slab(struct request *q, tm_cu_ptr *ret)
 {
 	uint64_t bytes = 0;
@@ -379,7 +395,10 @@ static bool runs_ahead(const struct request *q)
 	return ahead;
 }
 
-/* Where slabs would leave too much behind. Not where somebody may register what he gets. */
+/*
+ * Serves the request from chunks where another slab would waste too much. Not if a library is
+ * loaded that may register the memory (sharing).
+ */
 static bool stitched(struct request *q, tm_cu_ptr *ptr)
 {
 	bool better, taken = false;
@@ -394,13 +413,13 @@ static bool stitched(struct request *q, tm_cu_ptr *ptr)
 	return taken;
 }
 
-/* Nothing was at hand. */
+/* Serves a request that no kept block fits. */
 static TM_NOINLINE tm_cu_result miss(struct request *q, tm_cu_ptr *ptr)
 {
 	while (q->waiting && runs_ahead(q) && tm_context_wait_oldest(q->context))
 		if (hit(q, ptr))
 			return TM_CU_SUCCESS;
-	/* Before CUDA 12.5 waiting is the only way to know. */
+	/* Before CUDA 12.5 there are no context events: only a wait tells. */
 	if (q->waiting && tm_device_by_event() && tm_driver.cuCtxRecordEvent == NULL &&
 	    tm_context_synchronise(q->context) == TM_CU_SUCCESS && hit(q, ptr))
 		return TM_CU_SUCCESS;
@@ -408,14 +427,17 @@ static TM_NOINLINE tm_cu_result miss(struct request *q, tm_cu_ptr *ptr)
 		return TM_CU_SUCCESS;
 	if (q->use == TM_POOLS_SLAB && grow_slab(q, ptr))
 		return TM_CU_SUCCESS;
-	/* The device is full, or nothing fits: what it has not finished may fit once it has. */
+	/*
+	 * The device is full or no block fits: memory that it is still using may fit once it has
+	 * finished.
+	 */
 	if (q->waiting && q->use != TM_POOLS_WHOLE &&
 	    tm_context_synchronise(q->context) == TM_CU_SUCCESS && hit(q, ptr))
 		return TM_CU_SUCCESS;
 	return plain(q, ptr, q->bytes);
 }
 
-/* Not inlined: who only watches needs none of its registers. */
+/* Not inlined, so that the path without pools saves none of its registers. */
 static TM_NOINLINE tm_cu_result pooled(tm_cu_ptr *ptr, size_t bytes)
 {
 	struct request q;
@@ -446,7 +468,7 @@ tm_cu_result tm_on_cuMemAlloc_v2(tm_cu_ptr *ptr, size_t bytes)
 tm_cu_result tm_on_cuMemAllocPitch_v2(tm_cu_ptr *ptr, size_t *pitch, size_t width, size_t height,
 				      unsigned int element)
 {
-	/* How rows are padded is the driver's to say: never pooled. */
+	/* Never pooled: only the driver knows the pitch. */
 	tm_cu_result rc = tm_driver.cuMemAllocPitch_v2(ptr, pitch, width, height, element);
 	if (rc == TM_CU_OUT_OF_MEMORY && tm_device_make_room())
 		rc = tm_driver.cuMemAllocPitch_v2(ptr, pitch, width, height, element);

@@ -14,8 +14,9 @@
 struct tm_driver tm_driver;
 
 /*
- * Every function of the driver: replaced ones first, in the order of the table. The texts lie in it:
- * the loader would write every pointer in every process, with CUDA or without.
+ * Every function of the driver: replaced ones first, in the order of cuda_api.def. The names are
+ * stored in the table and not pointed to: the loader would relocate each pointer in every process,
+ * with CUDA or without.
  */
 struct row {
 	char symbol[40];
@@ -36,7 +37,10 @@ static bool is_replaced(size_t row)
 	return row < TM_ARRAY_LEN(rows) && rows[row].name[0] != '\0';
 }
 
-/* Our exports, by row; filled by code, so that no relocation is needed in a process without CUDA. */
+/*
+ * Address of our export of a row. Computed by code, not tabulated, so that a process without CUDA
+ * needs no relocations.
+ */
 static uintptr_t hook_of(size_t row)
 {
 	size_t i = 0;
@@ -69,7 +73,10 @@ static bool same(const char *a, const char *b)
 	return *a == *b;
 }
 
-/* No lock is held while the loader's list is walked: a constructor may call us under the loader's. */
+/*
+ * Holds no lock while it walks the loader's list: a constructor may call us with the loader's lock
+ * held.
+ */
 static void bind(const struct tm_elf_object *object)
 {
 	struct tm_driver found = {0};
@@ -127,7 +134,10 @@ static bool is_real(size_t row, uintptr_t address)
 	return address != 0 && *slot_of(&tm_driver, row) == address;
 }
 
-/* An answer for an export's name: the first one tells which object is the driver. */
+/*
+ * Answers a dlsym look-up of one of our exports; the first such answer shows which object is the
+ * driver.
+ */
 static void *answer(const char *name, void *found)
 {
 	struct tm_elf_object object;
@@ -161,7 +171,10 @@ void tm_driver_want_names(void)
 		tm_msg(TM_MSG_WARN, "no room for the CUDA names: calls by dlsym are not seen");
 }
 
-/* Our exports alone must not make a program believe that there is a driver or a runtime. */
+/*
+ * True only if a real function of that name exists: our exports alone must not make a program
+ * believe that there is a driver or a runtime.
+ */
 bool tm_driver_is_defined(const char *name)
 {
 	struct tm_elf_object self;
@@ -177,7 +190,7 @@ void *tm_driver_substitute(const char *name, void *found)
 	size_t i;
 	atomic_fetch_add_explicit(&lookups, 1, memory_order_relaxed);
 	for (i = 0; is_replaced(i); i++) {
-		/* The name too: two exports of a driver may be one function. */
+		/* Compare the name as well: two exports of a driver may be the same function. */
 		if (!is_real(i, (uintptr_t)found) ||
 		    (!same(rows[i].name, name) && !same(rows[i].symbol, name)))
 			continue;
@@ -187,7 +200,7 @@ void *tm_driver_substitute(const char *name, void *found)
 	return found;
 }
 
-/* The loader's list is that of the main namespace. */
+/* Counts drivers that the loader's list, which covers the main namespace only, does not have. */
 static void see_driver(uintptr_t start, void *count)
 {
 	struct tm_elf_object object;

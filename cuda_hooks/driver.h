@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * driver: the real functions of libcuda.so.1, and how calls reach the hooks instead.
+ * driver: the real functions of libcuda.so.1, and how calls are routed to the hooks.
  *
- * A program reaches the driver by its PLT (our exports come first), by dlsym on the driver's handle,
- * or by cuGetProcAddress, whose pointer came by one of the former. dlsym and cuGetProcAddress are
- * asked first, then their answer is replaced where it is the address of a function of cuda_api.def:
- * never another name, another version or another library's function. All real functions are read
- * from the symbol table of the one object that the first answer lay in. The library itself has no
- * reference to any of them.
+ * A program reaches the driver through its PLT (the library's exports come first), by dlsym on the
+ * driver's handle, or by cuGetProcAddress, whose pointer was obtained in one of those ways. For
+ * dlsym and cuGetProcAddress the real function is called first; its answer is replaced if it is the
+ * address of a function of cuda_api.def: never for another name, another version or another
+ * library's function. All real functions are read from the symbol table of the object that the
+ * first such answer lay in. The library itself has no reference to any of them.
  */
 #ifndef TM_CUDA_DRIVER_H
 #define TM_CUDA_DRIVER_H
@@ -17,7 +17,7 @@
 #include "shim/base/attrs.h"
 #include "shim/base/cuda_types.h"
 
-/* NULL: this driver lacks it. [const once bound] */
+/* The real functions; NULL: this driver lacks it. [const once bound] */
 struct tm_driver {
 #define D(symbol, name, version, stream, kind, parameters, arguments)                              \
 	tm_cu_result(*symbol) parameters;
@@ -27,7 +27,7 @@ struct tm_driver {
 
 extern TM_HIDDEN struct tm_driver tm_driver;
 
-/* tm_driver is filled; nothing else may be read of it before. */
+/* 1: tm_driver is filled in. Nothing in it may be read before. */
 extern TM_HIDDEN _Atomic uint32_t tm_driver_bound;
 
 TM_INLINE bool tm_driver_is_bound(void)
@@ -35,31 +35,41 @@ TM_INLINE bool tm_driver_is_bound(void)
 	return atomic_load_explicit(&tm_driver_bound, memory_order_acquire) != 0;
 }
 
-/* Whether the driver is known; looks for it in the loaded objects where it is not. */
+/* Whether the driver is known; if not, looks for it among the loaded objects. */
 bool tm_driver_find(void);
 
 /*
- * An object may be gone. Where it was the driver, which a program may open only to see whether there is
- * one, the next that is looked up is bound; but not once a context was seen, whose memory would be mixed up.
+ * To be called when an object may have been unloaded. If it was the driver, which a program may
+ * open just to see whether there is one, the next driver that is looked up gets bound; but not once
+ * a context was seen, since its memory would be attributed to the wrong driver.
  */
 void tm_driver_unloaded(void);
 
-/* For tm_module: dlsym is asked for names of ours. */
+/*
+ * For tm_module: have dlsym report look-ups of our names; whether an exported name exists in the
+ * process.
+ */
 void tm_driver_want_names(void);
 bool tm_driver_is_defined(const char *name);
 
-/* Called by the hooks of cuGetProcAddress after the real one succeeded: what to give instead. */
+/*
+ * Called by the hooks of cuGetProcAddress after the real one succeeded: the pointer to return
+ * instead of `found`.
+ */
 void *tm_driver_substitute(const char *name, void *found);
 
-/* For the report. */
+/* Counts for the report. */
 struct tm_driver_counts {
-	uint64_t lookups;      /* of cuGetProcAddress */
-	uint64_t substituted;  /* of these, and of dlsym */
-	uint64_t other_driver; /* answers that lay in another library than the driver we know */
+	uint64_t lookups;      /* calls of cuGetProcAddress */
+	uint64_t substituted;  /* answers replaced, of these and of dlsym */
+	uint64_t other_driver; /* answers that lay in another library than the known driver */
 };
 void tm_driver_counts(struct tm_driver_counts *ret);
 
-/* Drivers that are mapped in namespaces of their own (dlmopen), where no preload reaches. */
+/*
+ * Number of drivers mapped in link namespaces of their own (dlmopen), which a preload does not
+ * reach.
+ */
 uint64_t tm_driver_hidden(void);
 
 #endif

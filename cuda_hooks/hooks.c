@@ -12,12 +12,15 @@ TM_TLS struct tm_hooks_thread tm_hooks_thread;
 static struct tm_lock lock = TM_LOCK_INIT(TM_RANK_CUDA);
 static _Atomic uint32_t
 	initialised;          /* generation + 1 of the process image in which cuInit succeeded */
-static _Atomic uint32_t dead; /* 1: forked after that: CUDA does not work here */
+static _Atomic uint32_t dead; /* 1: this process was forked after cuInit: CUDA does not work here */
 
-/* The generation + 1 in which the hooks were found to serve; 0: not yet, or they do not. */
+/* Fork generation + 1 in which the hooks were found active; 0: not checked yet, or inactive. */
 static _Atomic uint32_t serves;
 
-/* A child made by raw fork inherits records that nobody changes any more: it gets no service. */
+/*
+ * A raw fork's child may find the lock stolen from a vanished thread and the records half changed;
+ * it is not served (is_dead), so that does not matter.
+ */
 void tm_hooks_lock(void)
 {
 	tm_lock_acquire(&lock);
@@ -43,7 +46,10 @@ void tm_hooks_initialised(void)
 	uint32_t none = 0;
 	if (TM_LIKELY(atomic_load_explicit(&initialised, memory_order_relaxed) != 0))
 		return;
-	/* Before a driver is used there is one thread that does; a fork in between is the program's bug. */
+	/*
+	 * Before the driver is in use one thread initialises it; a fork at the same time is the
+	 * program's bug.
+	 */
 	atomic_compare_exchange_strong(&initialised, &none, tm_fork_generation() + 1);
 }
 
@@ -75,7 +81,7 @@ static TM_COLD bool may_serve(void)
 	return true;
 }
 
-/* Whether the handlers serve this call. */
+/* Whether the handlers serve this call; records the caller. */
 TM_INLINE bool enter(void *caller, void *frame)
 {
 	struct tm_hooks_thread *t = &tm_hooks_thread;
@@ -97,7 +103,10 @@ static bool is_ready(void)
 	return TM_LIKELY(tm_driver_is_bound()) || (tm_boot() && tm_driver_find());
 }
 
-/* Functions that find functions run others' code, which may do its own lookups. */
+/*
+ * Calls from within these kinds are hooked, too: a look-up runs other libraries' code, which may do
+ * look-ups of its own.
+ */
 #define NESTS_LOOKUP 0
 #define NESTS_LIFE 0
 #define NESTS_ALLOC 1
@@ -116,7 +125,7 @@ static bool is_ready(void)
 #define NESTS_PEER 1
 #define NESTS_CAPTURE 1
 
-/* A real function that is not there: the program could not have linked against it. */
+/* If the real function does not exist, the program could not have been linked against it. */
 #define D(symbol, name, version, stream, kind, parameters, arguments)                              \
 	TM_EXPORT tm_cu_result symbol parameters                                                   \
 	{                                                                                          \

@@ -2,11 +2,12 @@
 /*
  * host_mem: pinned host memory of cuMemAllocHost and cuMemHostAlloc.
  *
- * Pinning costs a walk over the pages, and unpinning waits for the device. A freed block is kept whole,
- * for requests of at most an eighth less, or as many pages, with the same flags: no rounding to powers of two, and
- * none larger than what the driver was asked for, which refuses to copy past that. It is not
- * used again, nor given back to the driver, before transfers that were under way when it was freed have
- * ended (see context.h). Blocks that the program pins itself are not ours to keep.
+ * Pinning costs a walk over the pages, and unpinning waits for the device, so freed blocks are
+ * kept. A block is kept whole and reused for requests with the same flags that are at most an
+ * eighth smaller, or need as many pages. Sizes are never rounded up: the driver refuses copies that
+ * reach past the size it was asked for. A block is neither reused nor given back to the driver
+ * before the transfers that were in progress at its free have ended (see context.h). Memory that
+ * the program pins itself is not kept.
  */
 #include "cuda_hooks/driver.h"
 #include "cuda_hooks/hooks.h"
@@ -17,13 +18,13 @@
 #include "shim/boot.h"
 #include "shim/os/clock.h"
 
-/* What cuMemAllocHost gives has no flags, and a kind of its own. */
+/* Kind of blocks of cuMemAllocHost, which takes no flags; other blocks have their flags as kind. */
 #define KIND_PLAIN UINT32_MAX
 
 /* The driver pins whole pages. */
 #define GRAIN 4096u
 
-/* A block's size with the driver, and its kind, in the record's owner. */
+/* Value of `owner` in a block's record: the size that the driver was asked for, and the kind. */
 static uint64_t owner_of(uint64_t bytes, uint32_t kind)
 {
 	return bytes << 8 | (kind == KIND_PLAIN ? 0xff : kind & 0x7f);
@@ -52,7 +53,7 @@ static bool pools_host(size_t bytes)
 	       tm_root.options.cuda_host_bytes != TM_OPTION_NONE && !tm_capture_any();
 }
 
-/* [lock] A kept block. */
+/* [lock] Takes a kept block. */
 static bool take(uint16_t context, void **ptr, size_t bytes, uint32_t kind)
 {
 	struct tm_pools *p = tm_pools_of(context);
@@ -82,7 +83,10 @@ static tm_cu_result real_alloc(void **ptr, size_t bytes, unsigned int flags, uin
 				  : tm_driver.cuMemHostAlloc(ptr, bytes, flags);
 }
 
-/* Everything of a context that may go; its oldest first. NULL: nothing more. */
+/*
+ * [lock] Evicts the oldest kept block while more than `keep` bytes are idle. NULL: nothing more to
+ * evict.
+ */
 static void *evict(uint16_t context, uint64_t keep)
 {
 	struct tm_pools *p = tm_context_at(context)->pools;
@@ -104,7 +108,7 @@ static bool trim(uint16_t context, uint64_t keep)
 		tm_hooks_lock();
 		at = evict(context, keep);
 		tm_hooks_unlock();
-		/* The driver's own free waits for what it must. */
+		/* The driver's own free waits for pending transfers. */
 		if (at != NULL)
 			tm_driver.cuMemFreeHost(at);
 		any |= at != NULL;
@@ -148,7 +152,7 @@ tm_cu_result tm_on_cuMemAllocHost_v2(void **ptr, size_t bytes)
 
 tm_cu_result tm_on_cuMemHostAlloc(void **ptr, size_t bytes, unsigned int flags)
 {
-	/* Flags that we do not know may make blocks differ in ways that we do not know either. */
+	/* Blocks with flags unknown to us may differ in ways unknown to us: never pooled. */
 	if (flags > 0x7f) {
 		tm_cu_result rc = tm_driver.cuMemHostAlloc(ptr, bytes, flags);
 		if (rc == TM_CU_SUCCESS)
@@ -178,7 +182,7 @@ static tm_cu_result keep(void *ptr, const struct tm_track_block *b, uint32_t lif
 	struct tm_context *c = tm_context_at(b->context);
 	bool by_event = tm_root.options.cuda_free_sync == TM_CUDA_FREE_EVENT, others;
 	struct tm_pool_whole *w = NULL;
-	/* Every device reaches pinned memory. */
+	/* Every device can access pinned memory. */
 	tm_hooks_lock();
 	others = tm_context_has_others(b->context, UINT32_MAX);
 	tm_hooks_unlock();
@@ -204,7 +208,7 @@ static tm_cu_result keep(void *ptr, const struct tm_track_block *b, uint32_t lif
 	return TM_CU_SUCCESS;
 }
 
-/* [lock] Freed twice. */
+/* [lock] Whether a block is idle in a pool: a double free. */
 static bool is_idle(const void *ptr)
 {
 	uint16_t i;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * life: calls about the driver itself, its contexts, captures and lookups, and questions about memory.
+ * life: hooks of calls about the driver itself: its contexts, captures and look-ups, and queries
+ * about memory.
  */
 #include "cuda_hooks/caller.h"
 #include "cuda_hooks/context.h"
@@ -48,8 +49,8 @@ tm_cu_result tm_on_cuGetProcAddress_v2(const char *symbol, void **pfn, int versi
 /* --- contexts end: their memory went with them ---------------------------------------------------------- */
 
 /*
- * [lock] The devices' own contexts, as they were last retained. After a reset a program may go on with the same
- * one, and reset it again.
+ * [lock] The primary context of each device, as last retained. After a reset a program may continue
+ * with the same handle, and reset it again.
  */
 static tm_cu_context primaries[TM_TRACK_DEVICES];
 
@@ -78,7 +79,10 @@ tm_cu_result tm_on_cuDevicePrimaryCtxRetain(tm_cu_context *context, tm_cu_device
 	return rc;
 }
 
-/* Whether the device's own context is (1) or is not (0), as the driver says; unknown otherwise. */
+/*
+ * Whether the driver reports the primary context as active (wanted 1) or inactive (0); false if it
+ * can't tell.
+ */
 static bool is_said_to_be(int wanted, tm_cu_device device)
 {
 	unsigned int flags;
@@ -88,7 +92,10 @@ static bool is_said_to_be(int wanted, tm_cu_device device)
 	       (active != 0) == (wanted != 0);
 }
 
-/* Before it may end: one that was retained where we did not see it is asked for. */
+/*
+ * To be called before a primary context may end: if it was retained unseen by the hooks, retains it
+ * for a moment to learn its handle.
+ */
 static void know_primary(tm_cu_device device)
 {
 	tm_cu_context context;
@@ -106,7 +113,7 @@ static void know_primary(tm_cu_device device)
 	learn_primary(context, device);
 }
 
-/* What becomes of the handle. */
+/* A reset keeps the handle; a last release gives it up. */
 enum end { END_RESET, END_RELEASED };
 
 static void forget_primary(tm_cu_device device, enum end end)
@@ -123,7 +130,7 @@ static void forget_primary(tm_cu_device device, enum end end)
 	tm_hooks_unlock();
 }
 
-/* Others may be waiting for it on our behalf: they are let go first. */
+/* Waits for other threads that use the primary context on the hooks' behalf. */
 static struct tm_context_end end_of_primary(tm_cu_device device)
 {
 	tm_cu_context context;
@@ -134,7 +141,7 @@ static struct tm_context_end end_of_primary(tm_cu_device device)
 	return tm_context_end_begin(context);
 }
 
-/* The last release ends the context. */
+/* Release of a primary context; the last one ends it. */
 #define RELEASE_PRIMARY(call, device)                                                              \
 	do {                                                                                       \
 		struct tm_context_end end = end_of_primary(device);                                \
@@ -225,7 +232,9 @@ tm_cu_result tm_on_cuCtxDisablePeerAccess(tm_cu_context peer)
 
 /* --- captures ------------------------------------------------------------------------------------------- */
 
-/* Counted before it begins, so that no other thread waits for the device in between. */
+/*
+ * The capture is counted before it begins, so that no other thread waits for the device meanwhile.
+ */
 #define BEGIN(stream, form, call)                                                                  \
 	do {                                                                                       \
 		struct tm_capture capture = tm_capture_of(stream, form);                           \
@@ -275,8 +284,9 @@ tm_cu_result tm_on_cuStreamBeginCaptureToGraph_ptsz(tm_cu_stream stream, tm_cu_g
 }
 
 /*
- * A capture may end with an error, too: invalidated, or with work that was not joined. Others leave it
- * as it was: another thread's, or one that the stream only takes part in. The driver is asked.
+ * Whether the capture goes on after cuStreamEndCapture returned `rc`. A capture may also end with
+ * an error: if it was invalidated or has unjoined work. Other errors leave it active: it belongs to
+ * another thread, or the stream only takes part in it. The driver tells.
  */
 static bool goes_on(tm_cu_result rc, tm_cu_stream stream, enum tm_capture_form form)
 {
@@ -363,7 +373,7 @@ tm_cu_result tm_on_cuPointerSetAttribute(const void *value, tm_cu_pointer_attrib
 					 tm_cu_ptr ptr)
 {
 	tm_cu_result rc = tm_driver.cuPointerSetAttribute(value, attribute, ptr);
-	/* It stays with the block for good. */
+	/* The answer stays valid for the block's life, so it must not be reused. */
 	if (rc == TM_CU_SUCCESS)
 		tm_device_looked_at(ptr);
 	return rc;

@@ -11,9 +11,10 @@
 _Static_assert(1u << LEAST_LOG2 == TM_CUDA_RECORD_BYTES, "records are the smallest pieces");
 
 struct tm_cuda_piece *tm_cuda_memory_records;
-static struct tm_cuda_piece *free_list[MOST_LOG2 + 1]; /* [lock] the smallest have the list above */
-static unsigned char *chunk_at;                        /* [lock] */
-static size_t chunk_left;                              /* [lock] */
+/* [lock] by log2 of the size; the smallest have a list above */
+static struct tm_cuda_piece *free_list[MOST_LOG2 + 1];
+static unsigned char *chunk_at; /* [lock] */
+static size_t chunk_left;       /* [lock] */
 
 static size_t mapping_bytes(size_t bytes)
 {
@@ -25,7 +26,10 @@ static struct tm_cuda_piece **list_of(unsigned n)
 	return n == LEAST_LOG2 ? &tm_cuda_memory_records : &free_list[n];
 }
 
-/* A fault takes longer than all the rest of a call: pages come many at a time, where the kernel can do that. */
+/*
+ * Maps pages, prefaulted many at a time where the kernel can: one fault takes longer than the rest
+ * of a call.
+ */
 static void *map(size_t bytes)
 {
 	void *p = tm_mem_map(bytes);
@@ -55,7 +59,7 @@ void *tm_cuda_memory_take(size_t bytes)
 		return piece;
 	}
 	if (chunk_left < room) {
-		/* What is left of the old chunk is lost: at most one piece. */
+		/* What is left of the old chunk is lost: less than the piece that did not fit. */
 		p = map(CHUNK_BYTES);
 		if (p == NULL)
 			return NULL;

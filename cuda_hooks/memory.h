@@ -1,30 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * memory: room for the hooks' own records, in mappings of its own. The heap may not be used: a hook
- * can run inside an allocation, and its records must outlive what the program does to its heap.
+ * memory: memory for the hooks' own records, in mappings of its own. The heap can't be used: a hook
+ * may run inside an allocation, and the records must survive whatever the program does to its heap.
  *
- * Pieces are powers of two from 64 bytes on; larger ones than a chunk have a mapping each. Freed pieces
- * wait in a list per size. Callers hold tm_cuda_lock, but for the whole mappings.
+ * Pieces are powers of two from 64 bytes on; a piece larger than a chunk has a mapping of its own.
+ * Freed pieces go to a free list per size. Callers hold tm_hooks_lock, except for pieces that are
+ * whole mappings.
  */
 #ifndef TM_CUDA_MEMORY_H
 #define TM_CUDA_MEMORY_H
 
 #include "shim/base/attrs.h"
 
-/* Zeroed. NULL: no memory. */
+/* Returns a zeroed piece; NULL: no memory. */
 void *tm_cuda_memory_take(size_t bytes);
 
-/* bytes as they were asked for; NULL is ignored. */
+/* Frees a piece. bytes: as requested; NULL is ignored. */
 void tm_cuda_memory_give(void *p, size_t bytes);
 
-/* The smallest pieces, which the pools' records are: not cleared, the caller fills in every field. */
+/*
+ * The smallest pieces, which hold the pools' records. Not zeroed: the caller fills in every field.
+ */
 #define TM_CUDA_RECORD_BYTES 64u
 
 struct tm_cuda_piece {
 	struct tm_cuda_piece *next;
 };
 
-/* In tests under AddressSanitizer nobody may look at what was given back, but for its link. */
+/* Under AddressSanitizer freed pieces are poisoned, except for the link. */
 #ifdef __SANITIZE_ADDRESS__
 void __asan_poison_memory_region(void const volatile *at, size_t bytes);
 void __asan_unpoison_memory_region(void const volatile *at, size_t bytes);
@@ -38,7 +41,7 @@ void __asan_unpoison_memory_region(void const volatile *at, size_t bytes);
 #endif
 
 extern TM_HIDDEN struct tm_cuda_piece
-	*tm_cuda_memory_records; /* [lock] those that were given back */
+	*tm_cuda_memory_records; /* [lock] free list of the smallest pieces */
 
 TM_INLINE void *tm_cuda_memory_take_record(void)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * module: what the shim asks of the hooks, and the lines of the report at exit. They come from our own
- * records: at that time the driver may be gone, and is not called.
+ * module: the interface between the library proper (shim/module.h) and the hooks, and the CUDA
+ * lines of the report at exit. These come from the hooks' own records: at exit the driver may be
+ * gone, and is not called.
  */
 #include "shim/module.h"
 
@@ -60,7 +61,7 @@ static void add_pools(struct tm_fmt_out *out)
 	add_bytes(out, "CUDA slabs", t.slab_bytes, "of the driver, cut into blocks");
 }
 
-/* [lock] */
+/* [lock] Writes the pools' figures to the ledger. */
 static void write_pools(void)
 {
 	struct tm_ledger_header *header = tm_ledger_header();
@@ -130,7 +131,9 @@ static void unloaded(void)
 
 static TM_AT_START_CODE void fork_child(void)
 {
-	/* most processes have no driver: their tables are as the loader made them */
+	/*
+	 * most processes have no driver: keep their tables as loaded, so that the pages stay clean
+	 */
 	if (!tm_hooks_were_used())
 		return;
 	tm_hooks_fork_child();

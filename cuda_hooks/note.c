@@ -11,18 +11,19 @@
 
 #define GUESSES 64u
 
-/* [lock] Most blocks come from few sites. */
+/* [lock] Cache of rows: most blocks come from few sites. */
 static struct guess {
 	uint64_t site;
-	uint64_t place; /* context and its life, kind, tier; 0: unused */
+	uint64_t place; /* context and its life, kind, tier, in one word; 0: unused */
 	uint32_t row;
 } guesses[GUESSES];
 
 static const struct tm_ledger_header *ledger_seen; /* [lock] */
 
 /*
- * The file of a site that asks for memory of devices only: no stack of the host's account passes it. The
- * heap is held, for a signal handler that came meanwhile must not wait for the table's lock.
+ * Records the module of a call site in the ledger: a site that only requests device memory appears
+ * in no stack of the host's account. The heap is held, so that a signal handler which interrupts
+ * this does not wait for the table's lock.
  */
 static TM_COLD void note_module(uint64_t site)
 {
@@ -36,7 +37,7 @@ static TM_COLD void note_module(uint64_t site)
 	tm_thread_leave(held);
 }
 
-/* [lock] The ledger may begin at any time, mostly long before the first call of CUDA. */
+/* [lock] Moves the rows into the ledger once it exists; usually long before the first CUDA call. */
 static TM_COLD void move_rows(void)
 {
 	struct tm_ledger_header *header = tm_ledger_header();
@@ -65,7 +66,7 @@ static TM_NOINLINE uint32_t find_row(struct guess *g, uint64_t site, uint64_t pl
 	uint32_t row = tm_track_row_of(&where);
 	if (row != 0 && ledger_seen != NULL)
 		note_module(site);
-	/* Row 0 is asked for each time: every block without a row of its own is counted as such. */
+	/* Row 0 is never cached: each block without a row of its own must be counted as lost. */
 	if (row != 0)
 		*g = (struct guess){site, place, row};
 	return row;
@@ -75,7 +76,7 @@ uint32_t tm_note_row(uint16_t context, enum tm_ledger_gpu_kind kind, enum tm_tie
 {
 	const struct tm_hooks_thread *t = &tm_hooks_thread;
 	uint64_t site = t->site;
-	/* A context's number is used again, in another life. */
+	/* A context's number is reused for another life. */
 	uint64_t place = tm_context_at(context)->place | UINT32_C(1) << 31 | (uint32_t)kind << 8 |
 			 (uint32_t)tier;
 	struct guess *g;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * other_mem: memory that is accounted for and never reused: managed, stream-ordered, arrays, physical
- * memory of the virtual-memory calls, what other processes lent, and host pages that were pinned.
+ * other_mem: memory that is accounted for but never reused: managed, stream-ordered, arrays,
+ * physical memory of the virtual-memory calls, memory lent by other processes, and pinned host
+ * pages.
  */
 #include "cuda_hooks/context.h"
 #include "cuda_hooks/device_mem.h"
@@ -9,7 +10,7 @@
 #include "cuda_hooks/hooks.h"
 #include "cuda_hooks/note.h"
 
-/* A call that may find the device full: where the pools gave something back, it is tried once more. */
+/* An allocation: if the device is full and the pools give something back, it is retried once. */
 #define TRY(rc, call)                                                                              \
 	do {                                                                                       \
 		(rc) = (call);                                                                     \
@@ -17,7 +18,7 @@
 			(rc) = (call);                                                             \
 	} while (0)
 
-/* A call that gives something back. */
+/* A release: the record is dropped before the call and restored if it fails. */
 #define RELEASE(space, value, call)                                                                \
 	do {                                                                                       \
 		struct tm_track_block was;                                                         \
@@ -43,7 +44,7 @@ tm_cu_result tm_on_cuMemAllocManaged(tm_cu_ptr *ptr, size_t bytes, unsigned int 
 
 static tm_cu_result noted_async(tm_cu_result rc, const tm_cu_ptr *ptr, size_t bytes)
 {
-	/* In a capture the address is that of a node of the graph: known so, too. */
+	/* During a capture this is the address of a graph node; it is recorded just the same. */
 	if (rc == TM_CU_SUCCESS)
 		tm_note_add(TM_TRACK_ADDRESS, *ptr, bytes, TM_LEDGER_GPU_ASYNC);
 	return rc;
@@ -83,7 +84,7 @@ tm_cu_result tm_on_cuMemPoolImportPointer(tm_cu_ptr *ptr, tm_cu_mempool pool,
 					  tm_cu_pool_export *data)
 {
 	tm_cu_result rc = tm_driver.cuMemPoolImportPointer(ptr, pool, data);
-	/* How large it is, only its owner knows. */
+	/* Only the owner process knows the size. */
 	if (rc == TM_CU_SUCCESS)
 		tm_note_add(TM_TRACK_ADDRESS, *ptr, 0, TM_LEDGER_GPU_IPC);
 	return rc;
@@ -91,7 +92,7 @@ tm_cu_result tm_on_cuMemPoolImportPointer(tm_cu_ptr *ptr, tm_cu_mempool pool,
 
 /* --- arrays ---------------------------------------------------------------------------------------------- */
 
-/* CUarray_format; block-compressed and planar formats are counted by the byte. */
+/* Bytes of an element by CUarray_format; 1 for block-compressed and planar formats. */
 static size_t element_bytes(int format)
 {
 	switch (format) {
@@ -145,7 +146,7 @@ tm_cu_result tm_on_cuMipmappedArrayCreate(tm_cu_mipmap *array, const tm_cu_array
 		return rc;
 	bytes = array_bytes(shape->Width, shape->Height, shape->Depth,
 			    shape->NumChannels * element_bytes(shape->Format));
-	/* A full chain of halved sides holds a third more. */
+	/* A full mipmap chain, each side half as long, adds a third. */
 	tm_note_add(TM_TRACK_ARRAY, (uintptr_t)*array, levels > 1 ? bytes + bytes / 3 : bytes,
 		    TM_LEDGER_GPU_ARRAY);
 	return rc;
@@ -182,7 +183,7 @@ tm_cu_result tm_on_cuMemImportFromShareableHandle(tm_cu_handle *handle, void *sh
 						  tm_cu_handle_type type)
 {
 	tm_cu_result rc = tm_driver.cuMemImportFromShareableHandle(handle, shared, type);
-	/* How large it is, only its owner knows. */
+	/* Only the owner process knows the size. */
 	if (rc == TM_CU_SUCCESS)
 		tm_note_add(TM_TRACK_HANDLE, *handle, 0, TM_LEDGER_GPU_IPC);
 	return rc;
@@ -224,7 +225,7 @@ static tm_cu_result noted_opened(tm_cu_result rc, const tm_cu_ptr *ptr)
 {
 	size_t bytes = 0;
 	tm_cu_ptr base = 0;
-	/* One handle that is opened twice gives one address, to be closed twice. */
+	/* A handle that is opened twice gives one address, which must be closed twice. */
 	if (rc != TM_CU_SUCCESS || tm_note_again(TM_TRACK_ADDRESS, *ptr))
 		return rc;
 	if (tm_driver.cuMemGetAddressRange_v2 == NULL ||

@@ -15,7 +15,7 @@ static bool is_over(uint32_t epoch, uint32_t done)
 	return (int32_t)(epoch - done) <= 0;
 }
 
-/* at: the link that leads to it. */
+/* Unlinks a block; at: the link that points to it. */
 static struct tm_pool_whole *unlink_at(struct tm_pool_cache *cache, struct tm_pool_whole **at)
 {
 	struct tm_pool_whole *whole = *at;
@@ -30,10 +30,10 @@ static struct tm_pool_whole *unlink_at(struct tm_pool_cache *cache, struct tm_po
 struct wish {
 	uint64_t bytes, most;
 	uint32_t kind, done;
-	bool waiting; /* something fits, but the device may be using it */
+	bool waiting; /* a block fits, but the device may still be using it */
 };
 
-/* The link to the best in a bin, or NULL. */
+/* The link to the best block of a bin, or NULL. */
 static struct tm_pool_whole **best_in(struct tm_pool_whole **at, struct wish *wish)
 {
 	struct tm_pool_whole **best = NULL;

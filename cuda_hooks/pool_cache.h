@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pool_cache: back end A, whole allocations of the driver, kept when they are freed and given out
- * again for the very same size. What the driver says about such a block stays exact. Pure; the caller
+ * pool_cache: back end A. Keeps freed whole allocations of the driver for requests of exactly the
+ * same size, so that everything the driver reports about such a block stays exact. Pure; the caller
  * holds the lock, owns the records and calls the driver.
  */
 #ifndef TM_CUDA_POOL_CACHE_H
@@ -14,11 +14,12 @@
 
 struct tm_pool_whole {
 	struct tm_list_node lru;
-	struct tm_pool_whole *next; /* of the same bin */
+	struct tm_pool_whole *next; /* next in the same bin */
 	uint64_t at;
 	uint64_t bytes;
-	uint32_t kind;  /* blocks of different kinds are never exchanged: flags of host memory */
-	uint32_t epoch; /* of its free, see context.h */
+	/* flags of pinned host memory; only blocks of equal kind are interchangeable */
+	uint32_t kind;
+	uint32_t epoch; /* stamp of its free, see context.h */
 };
 
 struct tm_pool_cache {
@@ -29,21 +30,22 @@ struct tm_pool_cache {
 };
 
 /*
- * A block of this size (or up to `slack` larger) and kind whose epoch is at most `done`; NULL: none.
- * ret_waiting, if not NULL: there is one, but the device may still be using it.
+ * Takes a block of this size (or up to `slack` bytes larger) and kind whose epoch is at most
+ * `done`; NULL: none. *ret_waiting, if not NULL, is set if one fits but the device may still be
+ * using it.
  */
 struct tm_pool_whole *tm_pool_cache_take(struct tm_pool_cache *cache, uint64_t bytes,
 					 uint64_t slack, uint32_t kind, uint32_t done,
 					 bool *ret_waiting);
 void tm_pool_cache_give(struct tm_pool_cache *cache, struct tm_pool_whole *whole);
 
-/* The one that waits longest leaves the pool; NULL: it is empty. */
+/* Removes the block that has been idle longest; NULL: the pool is empty. */
 struct tm_pool_whole *tm_pool_cache_evict(struct tm_pool_cache *cache);
 
-/* Whether an idle block begins there. Walks. */
+/* Whether an idle block begins at that address. Walks the list. */
 bool tm_pool_cache_holds(const struct tm_pool_cache *cache, uint64_t at);
 
-/* 0 or the source line of the invariant that does not hold. */
+/* Returns 0, or the source line of the invariant that is broken. */
 int tm_pool_cache_check(const struct tm_pool_cache *cache);
 
 #endif

@@ -4,9 +4,11 @@
 #include "cuda_hooks/memory.h"
 #include "shim/base/bits.h"
 
-/* A bin for each 32nd of a power of two: few sizes share one, so that a look for the best fit is short. */
+/*
+ * A bin per 32nd of a power of two: few sizes share one, so the search for the best fit is short.
+ */
 #define FINE_BITS 5u
-/* At once: more than the one that a free adds, so that a backlog shrinks. */
+/* Chunks freed at once: more than the one that each free adds, so that a backlog shrinks. */
 #define SOME 4u
 
 _Static_assert(TM_POOL_SLAB_BINS == 64u << FINE_BITS, "a bin for every size");
@@ -71,7 +73,7 @@ static struct tm_chunk *best_fit(const struct tm_pool_slab *pool, enum tm_slab_k
 	return best_in(&pool->bin[word * 64 + tm_bits_lowest(has)], bytes);
 }
 
-/* What is left over becomes a chunk of its own; without memory for its record it stays with this one. */
+/* The rest becomes a chunk of its own; without memory for its record it stays part of this one. */
 static void split(struct tm_pool_slab *pool, struct tm_chunk *c, uint64_t bytes)
 {
 	struct tm_chunk *rest = c->bytes == bytes ? NULL : tm_cuda_memory_take_record();
@@ -149,7 +151,7 @@ void tm_pool_slab_give(struct tm_pool_slab *pool, struct tm_chunk *c, uint32_t e
 	tm_list_push_back(&pool->waiting, &c->node);
 }
 
-/* b lies above a; both are free and in no bin. */
+/* Joins b, the neighbour above, into a; both are free and in no bin. */
 static void join(struct tm_chunk *a, struct tm_chunk *b)
 {
 	a->bytes += b->bytes;
@@ -179,7 +181,10 @@ static void release(struct tm_pool_slab *pool, struct tm_chunk *c)
 	bin_add(pool, c);
 }
 
-/* The oldest of those that wait; NULL: none is over. Stamps grow; one that is out of turn is late, no more. */
+/*
+ * The oldest waiting chunk if its epoch is over, else NULL. Stamps ascend; a stamp out of order
+ * only delays chunks.
+ */
 static struct tm_chunk *oldest_over(const struct tm_pool_slab *pool, uint32_t done)
 {
 	struct tm_chunk *c = TM_CONTAINER_OF(pool->waiting.first, struct tm_chunk, node);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pool_slab: back end B, large allocations of the driver that are cut into blocks: best fit, neighbours
- * are joined when they are free. Pure; the caller holds the lock and gets slabs from the driver.
- * Device memory is not touched: what is known of it stands in records of ours.
+ * pool_slab: back end B. Cuts large allocations of the driver (slabs) into blocks: best fit, and
+ * free neighbours are joined. Pure; the caller holds the lock and gets slabs from the driver.
+ * Device memory is not touched: all metadata is in host records.
  */
 #ifndef TM_CUDA_POOL_SLAB_H
 #define TM_CUDA_POOL_SLAB_H
@@ -10,14 +10,14 @@
 #include "shim/base/attrs.h"
 #include "shim/base/list.h"
 
-/* The driver aligns to that, too. */
+/* Alignment and granularity of blocks, in bytes; the driver's alignment, too. */
 #define TM_POOL_SLAB_GRAIN 512u
 #define TM_POOL_SLAB_BINS 2048u
 
 /*
- * Blocks of three magnitudes have slabs of their own: one of 4 KiB in the middle of a large slab would
- * keep the room on both sides of it apart for as long as it lives, and so would one of 4 MiB for those of
- * hundreds. Those in the middle may lie among the large ones where that saves a slab.
+ * Blocks of three magnitudes have separate slabs: a 4 KiB block in the middle of a large slab would
+ * split its free space for as long as it lives, and so would a 4 MiB block among blocks of hundreds
+ * of MiB. Middle blocks may use large slabs where that saves a slab.
  */
 #define TM_POOL_SLAB_SMALL_MOST (UINT64_C(1) << 20)
 #define TM_POOL_SLAB_SMALL_BYTES (UINT64_C(16) << 20)
@@ -36,15 +36,16 @@ enum tm_chunk_state { TM_CHUNK_FREE, TM_CHUNK_LIVE, TM_CHUNK_WAITING };
 
 struct tm_slab;
 
-/* A piece of a slab; neighbours by address. */
+/* A chunk of a slab; linked to its neighbours by address. */
 struct tm_chunk {
-	struct tm_list_node node; /* of a bin, or of those that wait for the device */
+	/* in a bin's list, or in the list of chunks that wait for the device */
+	struct tm_list_node node;
 	struct tm_chunk *below, *above;
 	struct tm_slab *slab;
 	uint64_t at, bytes;
 	union {
-		uint32_t epoch; /* while it waits */
-		uint32_t slot;  /* while it is free: its kind and bin */
+		uint32_t epoch; /* while waiting: stamp of its free */
+		uint32_t slot;  /* while free: its kind and bin */
 	};
 	uint32_t state;
 };
@@ -52,56 +53,59 @@ struct tm_chunk {
 struct tm_slab {
 	struct tm_list_node node;
 	uint64_t at, bytes;
-	uint64_t live_bytes; /* waiting ones included */
+	uint64_t live_bytes; /* live and waiting chunks */
 	enum tm_slab_kind kind;
 	struct tm_chunk *lowest;
 };
 
 struct tm_pool_slab {
-	struct tm_list waiting; /* in the order of their epochs */
+	struct tm_list waiting; /* in the order of their frees */
 	uint64_t live_bytes;    /* handed out */
 	uint64_t wait_bytes;
-	uint64_t empty_bytes; /* of slabs nobody uses */
-	uint64_t taken;       /* counter: blocks */
-	uint64_t asked;       /* bytes, by the last request */
+	uint64_t empty_bytes; /* of slabs without live or waiting chunks */
+	uint64_t taken;       /* counter: blocks handed out */
+	uint64_t asked;       /* size of the last request, in bytes */
 	struct tm_list slabs;
 	uint64_t slab_bytes; /* all slabs */
-	uint64_t added;      /* counter: slabs */
+	uint64_t added;      /* counter: slabs added */
 	uint64_t has[TM_SLAB_KINDS * TM_POOL_SLAB_BINS / 64];
 	struct tm_list bin[TM_SLAB_KINDS * TM_POOL_SLAB_BINS];
 };
 
-/* NULL: no room where such blocks lie. */
+/* Takes a block; NULL: no free chunk is large enough in slabs that such blocks may use. */
 struct tm_chunk *tm_pool_slab_take(struct tm_pool_slab *pool, uint64_t bytes);
-/* The one that was freed last, where it has that very size and its epoch is over; NULL: it is another. */
+/*
+ * Takes the chunk that was freed last, if it has this very size and its epoch is over; else NULL.
+ */
 struct tm_chunk *tm_pool_slab_again(struct tm_pool_slab *pool, uint64_t bytes, uint32_t done);
-/* The same, in the slabs of the others: where no more can be had. */
+/* Takes a block from slabs of any kind; for when no new slab can be had. */
 struct tm_chunk *tm_pool_slab_squeeze(struct tm_pool_slab *pool, uint64_t bytes);
 void tm_pool_slab_give(struct tm_pool_slab *pool, struct tm_chunk *chunk, uint32_t epoch);
 
-/* Whatever was freed in epochs up to `done` becomes room. True: something did. */
+/* Makes all chunks free that were freed in epochs up to `done`. True: there were any. */
 bool tm_pool_slab_settle(struct tm_pool_slab *pool, uint32_t done);
 
 /*
- * The same of the oldest few: frees and requests do it, so that none finds a whole epoch of them to be joined. The
- * one that was freed last stays as it is where the last request had its size: the next one may, too.
+ * The same for the oldest few only. Frees and requests call it, so that none of them has to join a
+ * whole epoch of chunks. The chunk that was freed last stays as it is if it has the last request's
+ * size: the next request may have that size, too.
  */
 bool tm_pool_slab_settle_some(struct tm_pool_slab *pool, uint32_t done);
 
-/* For blocks of that kind. False: no memory for records. */
+/* Adds a slab for blocks of that kind. False: no memory for records. */
 bool tm_pool_slab_add(struct tm_pool_slab *pool, uint64_t at, uint64_t bytes,
 		      enum tm_slab_kind kind);
 
-/* A slab nobody uses leaves the pool, the smallest first. 0: there is none. */
+/* Removes the smallest empty slab and returns its address; 0: there is none. */
 uint64_t tm_pool_slab_remove_empty(struct tm_pool_slab *pool, uint64_t *ret_bytes);
 
-/* The slab that holds an address, or NULL. */
+/* The slab that contains an address, or NULL. */
 struct tm_slab *tm_pool_slab_around(const struct tm_pool_slab *pool, uint64_t address);
 
-/* All records go; the memory is the caller's. */
+/* Drops all records; the caller frees the slabs. */
 void tm_pool_slab_clear(struct tm_pool_slab *pool);
 
-/* 0 or the source line of the invariant that does not hold. */
+/* Returns 0, or the source line of the invariant that is broken. */
 int tm_pool_slab_check(const struct tm_pool_slab *pool);
 
 #endif

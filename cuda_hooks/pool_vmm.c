@@ -5,9 +5,9 @@
 #include "shim/base/bits.h"
 
 #define STOCK_ROOM 256u
-#define NO_MEMORY 2 /* as the driver says it */
+#define NO_MEMORY 2 /* CUDA_ERROR_OUT_OF_MEMORY */
 
-/* Handles of a range. */
+/* Number of handles of a range. */
 static uint32_t handles_of(uint32_t chunks, uint32_t large)
 {
 	return chunks - large * (TM_POOL_VMM_LARGE - 1);
@@ -45,7 +45,7 @@ static uint64_t stock_chunks(const struct tm_pool_vmm *pool)
 	return pool->small.count + (uint64_t)pool->large.count * TM_POOL_VMM_LARGE;
 }
 
-/* A chunk that finds no room for its handle goes back to the driver. */
+/* Adds a chunk to the stock; if there is no room for its handle, releases it. */
 static void stock_add(struct tm_pool_vmm *pool, struct tm_pool_vmm_stock *stock, uint64_t handle)
 {
 	if (stock->count == stock->room) {
@@ -64,13 +64,13 @@ static void stock_add(struct tm_pool_vmm *pool, struct tm_pool_vmm_stock *stock,
 	stock->handle[stock->count++] = handle;
 }
 
-/* One goes back to the driver. */
+/* Releases one chunk of the stock to the driver. */
 static void stock_release(struct tm_pool_vmm *pool, struct tm_pool_vmm_stock *stock)
 {
 	pool->ops->release(pool->context, bytes_of(pool, stock), stock->handle[--stock->count]);
 }
 
-/* The range's handles go into stock, its record goes. */
+/* Moves the range's chunks to the stock and frees its record. */
 static void give_up(struct tm_pool_vmm *pool, struct tm_range *r)
 {
 	uint32_t i, count = handles_of(r->chunks, r->large);
@@ -91,7 +91,7 @@ static void idle_remove(struct tm_pool_vmm *pool, struct tm_range *r)
 	pool->idle_chunks -= r->chunks;
 }
 
-/* An idle range is taken apart. */
+/* Unmaps an idle range and gives its addresses back. */
 static void take_apart(struct tm_pool_vmm *pool, struct tm_range *r)
 {
 	uint64_t bytes = length_of(pool, r);
@@ -113,7 +113,7 @@ static bool take_apart_oldest(struct tm_pool_vmm *pool, uint32_t done)
 	return false;
 }
 
-/* One more in stock. */
+/* Makes one chunk. */
 static int make(struct tm_pool_vmm *pool, struct tm_pool_vmm_stock *stock)
 {
 	uint32_t before = stock->count;
@@ -131,7 +131,7 @@ static bool gets_large(const struct tm_pool_vmm *pool, uint32_t chunks)
 	return pool->large_least != 0 && chunks >= pool->large_least;
 }
 
-/* How many large ones out of stock a range gets; small ones are as good for who needs few. */
+/* How many large chunks of the stock a range gets; a short range prefers the small ones. */
 static uint32_t large_in_stock(const struct tm_pool_vmm *pool, uint32_t chunks)
 {
 	size_t small = gets_large(pool, chunks) ? 0 : pool->small.count;
@@ -140,7 +140,10 @@ static uint32_t large_in_stock(const struct tm_pool_vmm *pool, uint32_t chunks)
 	return (uint32_t)tm_bits_min((rest + TM_POOL_VMM_LARGE - 1) / TM_POOL_VMM_LARGE, most);
 }
 
-/* What the range needs is in stock; what was made stays there when the device is full. */
+/*
+ * Brings the chunks that a range needs into stock; those already made stay there if the device is
+ * full.
+ */
 static int fill_stock(struct tm_pool_vmm *pool, uint32_t chunks, uint32_t done, uint32_t *ret_large)
 {
 	uint32_t large, rest, made = 0;
@@ -150,7 +153,7 @@ static int fill_stock(struct tm_pool_vmm *pool, uint32_t chunks, uint32_t done, 
 	large = large_in_stock(pool, chunks);
 	rest = chunks - large * TM_POOL_VMM_LARGE;
 	while (gets_large(pool, chunks) && rest >= pool->small.count + TM_POOL_VMM_LARGE) {
-		/* None in one piece: small ones may do. */
+		/* No large chunk to be had: small ones may still fit. */
 		if (make(pool, &pool->large) != 0)
 			break;
 		large++;
@@ -226,7 +229,7 @@ static void lend(struct tm_pool_vmm *pool, struct tm_range *r)
 	pool->live_chunks += r->chunks;
 }
 
-/* A power of two, so that nothing is divided. */
+/* chunk_bytes is a power of two: shift, don't divide. */
 static uint64_t chunks_of(const struct tm_pool_vmm *pool, uint64_t bytes)
 {
 	uint64_t whole = bytes >> tm_bits_log2(pool->chunk_bytes);
@@ -238,7 +241,7 @@ struct tm_range *tm_pool_vmm_again(struct tm_pool_vmm *pool, uint64_t bytes, uin
 	uint64_t chunks = chunks_of(pool, bytes);
 	struct tm_list_node *n;
 	pool->asked = chunks;
-	/* The youngest of that length: its lines may still be in caches. */
+	/* The most recent one of that length, whose lines may still be in caches. */
 	for (n = bin_of(pool, chunks)->last; n != NULL; n = n->prev) {
 		struct tm_range *r = TM_CONTAINER_OF(n, struct tm_range, same);
 		if (r->chunks != chunks || !is_over(r, done))

@@ -14,25 +14,24 @@
 #define MIB ((uint64_t)1 << 20)
 #define CHUNK_BYTES (2 * MIB)
 #define SLAB_MOST (2048 * MIB)
-#define SLAB_MOST_AUTO (512 * MIB) /* few blocks come to slabs that call sites earned */
+#define SLAB_MOST_AUTO (512 * MIB) /* few blocks use slabs where call sites must earn them */
 #define SLAB_LEAST (64 * MIB)
 #define EXACT_LEAST (256 * MIB)
-#define VMM_LEAST MIB /* smaller blocks would waste half a chunk and more */
+#define VMM_LEAST MIB /* smaller blocks would waste half a chunk or more */
 #define VMM_LARGE_LEAST (128 * MIB)
 #define LOOK_MS 100u
 
-/* [lock] What is known of a device. */
+/* [lock] What is known about a device. */
 static struct device {
 	bool known;
 	bool vmm;
-	uint32_t reach; /* bit n: device n may use its memory */
+	uint32_t reach; /* bit n: device n may access its memory */
 	uint32_t looked_ms;
-	uint64_t total,
-		available; /* bytes; available: when it was looked at, and our own calls since */
-	tm_cu_prop prop;   /* of chunks */
+	uint64_t total, available; /* bytes; available: as last queried, updated by our own calls */
+	tm_cu_prop prop;           /* properties of new chunks */
 } devices[TM_TRACK_DEVICES];
 
-static _Atomic uint32_t shared; /* 1: a handle was made for another process */
+static _Atomic uint32_t shared; /* 1: a handle for another process was made */
 
 static struct device *device_of(uint16_t context)
 {
@@ -73,7 +72,7 @@ static void learn(struct device *d, tm_cu_device number)
 		 grain != 0 && CHUNK_BYTES % grain == 0;
 }
 
-/* The context is the current one of this thread. */
+/* Queries the device's free memory at most every LOOK_MS. The context must be current. */
 static void look(struct device *d, uint32_t now)
 {
 	size_t available, total;
@@ -114,7 +113,7 @@ void tm_pools_reach(tm_cu_device device, tm_cu_device by, bool allowed)
 			struct tm_range *r = TM_CONTAINER_OF(n, struct tm_range, node);
 			tm_driver.cuMemSetAccess(r->at, r->chunks * CHUNK_BYTES, &none, 1);
 		}
-		/* Mapped anew, they have the right access. */
+		/* Idle ranges are released; new mappings get the right access. */
 		tm_pool_vmm_trim(&p->vmm, 0, tm_context_at(i)->done);
 	}
 }
@@ -124,7 +123,7 @@ uint32_t tm_pools_reached_by(uint16_t context)
 	return device_of(context)->reach;
 }
 
-/* What may lie idle even where little is live. */
+/* Bytes that may be idle even if little is live. */
 static uint64_t least_budget(const struct device *d)
 {
 	return tm_root.options.cuda_keep_bytes != TM_OPTION_AUTO
@@ -236,19 +235,19 @@ void tm_pools_forget(uint16_t context)
 	struct tm_pools *p = c->pools;
 	if (p == NULL)
 		return;
-	/* Chunks and addresses belong to the device, not to the context. */
+	/* Chunks and addresses belong to the device, not to the context, and must be released. */
 	tm_pool_vmm_clear(&p->vmm);
 	tm_pool_slab_clear(&p->slab);
 	clear_cache(&p->whole);
 	clear_cache(&p->host);
 	c->pools = NULL;
 	tm_cuda_memory_give(p, sizeof(*p));
-	device_of(context)->looked_ms -= LOOK_MS; /* to be looked at again */
+	device_of(context)->looked_ms -= LOOK_MS; /* query its memory again at the next look */
 }
 
 /*
- * What an idle pool costs the device. Large allocations of the driver are whole pages of 2 MiB; small ones
- * share them, and may or may not free one.
+ * Device memory that the idle pools occupy. Large allocations of the driver are whole pages of 2
+ * MiB; small ones share a page, so freeing them may or may not free it.
  */
 static uint64_t cost_of(const struct tm_pools *p)
 {
@@ -366,7 +365,10 @@ uint64_t tm_pools_host_budget(uint16_t context)
 	return tm_bits_max(64 * MIB, total.live_bytes[TM_LEDGER_GPU_PINNED] / 4);
 }
 
-/* Modules, graphs and contexts want device memory, too, and have no way to ask us for it. */
+/*
+ * Free memory to leave: modules, graphs and contexts need device memory, too, and can't ask us for
+ * it.
+ */
 static uint64_t low_mark(const struct device *d)
 {
 	return tm_bits_min(tm_bits_max(512 * MIB, d->total / 50), d->total / 8);
@@ -384,7 +386,7 @@ bool tm_pools_runs_ahead(uint16_t context)
 	const struct tm_context *c = tm_context_at(context);
 	const struct tm_pools *p = c->pools;
 	uint64_t waiting, most;
-	/* Nothing waits where nothing was freed since the last wait. */
+	/* If nothing was freed since the last wait, nothing can be waiting. */
 	if (p == NULL || (c->frees == 0 && c->count == 0))
 		return false;
 	waiting =
@@ -394,12 +396,12 @@ bool tm_pools_runs_ahead(uint16_t context)
 }
 
 /*
- * What a slab may be made larger than this request needs. A few large slabs leave less between blocks than
- * many small ones and cost fewer calls, so: as much again as there is. But what stands free has a cost,
- * too. Where a tenth of all slabs is free, in holes too small for this request, the largest blocks get a
- * slab that fits; and where slabs were made so seldom that there is room for more calls (one for 180
- * blocks; a hundred is the goal), every block does, and none makes free more than an eighth. By 200
- * seeds of the trace "mix" (tests/cuda/traces_meet_their_figures.c).
+ * Size of the next slab, at most `step`. Few large slabs waste less between blocks than many small
+ * ones and cost fewer calls, so the default step doubles the slabs. But free memory has a cost,
+ * too: if a tenth of all slabs is free, in holes too small for this request, the largest blocks get
+ * a slab of just their size. If slabs were added so rarely that more calls are affordable (one per
+ * 180 blocks; the goal is a hundred), every block does, and no new slab may make more than an
+ * eighth free. Tuned on 200 seeds of the trace "mix" (tests/cuda/traces_meet_their_figures.c).
  */
 static uint64_t thrift(const struct tm_pool_slab *slab, uint64_t step, uint64_t least,
 		       uint64_t bytes)
@@ -433,7 +435,10 @@ uint64_t tm_pools_slab_step(uint16_t context, uint64_t bytes)
 
 /* --- which one ------------------------------------------------------------------------------------ */
 
-/* What they learn of a block outlives it: registrations with network cards, handles of others. */
+/*
+ * Libraries whose knowledge of a block outlives it: registrations with network cards, handles in
+ * other processes.
+ */
 static const char *const sharers[] = {"libnccl", "libnvshmem", "libucp.",   "libuct.",
 				      "libucm.", "libucs.",    "libfabric", "libnixl"};
 
@@ -447,7 +452,7 @@ bool tm_pools_sharing(uint32_t now_ms)
 	if (atomic_load_explicit(&shared, memory_order_relaxed) != 0 ||
 	    atomic_load_explicit(&found, memory_order_relaxed) != 0)
 		return true;
-	/* Libraries come seldom; the walk takes the loader's lock. */
+	/* Libraries are loaded rarely, and the walk takes the loader's lock: look once a second. */
 	if (before != 0 && now - before < 1000)
 		return false;
 	atomic_store_explicit(&asked_ms, now, memory_order_relaxed);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pools: the back ends of each context, what they may keep, and which one serves a request. Knows the
- * devices: their memory, whether they map chunks, who may reach them.
+ * pools: the back ends of each context, how much they may keep idle, and which one serves a
+ * request. Also knows the devices: their memory, whether they can map chunks, and who may access
+ * them.
  */
 #ifndef TM_CUDA_POOLS_H
 #define TM_CUDA_POOLS_H
@@ -14,7 +15,7 @@
 #include "shim/base/ledger_format.h"
 
 struct tm_pools {
-	uint64_t keep_least; /* bytes that may lie idle whatever is live */
+	uint64_t keep_least; /* bytes that may always be idle, however little is live */
 	uint64_t hits, misses;
 	struct tm_pool_vmm vmm;
 	struct tm_pool_cache whole;
@@ -24,73 +25,80 @@ struct tm_pools {
 
 enum tm_pools_use { TM_POOLS_NONE, TM_POOLS_WHOLE, TM_POOLS_SLAB, TM_POOLS_VMM };
 
-struct tm_pools *tm_pools_make(uint16_t context); /* where there are none yet */
+struct tm_pools *tm_pools_make(uint16_t context); /* creates them; see tm_pools_of */
 
-/* [lock] NULL: no memory for them. */
+/* [lock] The pools of a context, created if missing. NULL: no memory. */
 TM_INLINE struct tm_pools *tm_pools_of(uint16_t context)
 {
 	struct tm_pools *p = tm_context_at(context)->pools;
 	return TM_LIKELY(p != NULL) ? p : tm_pools_make(context);
 }
 
-/* Whether some library that registers or shares device memory is loaded. No lock may be held. */
+/* Whether a library is loaded that registers or shares device memory. Called without the lock. */
 bool tm_pools_sharing(uint32_t now_ms);
-/* Whether a call site lies in one of those. No lock may be held. */
+/* False if a call site lies in one of those libraries. Called without the lock. */
 bool tm_pools_site_is_fine(uintptr_t site);
-/* A handle for another process was made: back ends that cut memory are off from now on. */
+/* A handle for another process was made: switches the back ends that cut memory off for good. */
 void tm_pools_shared(void);
 
-/* [lock] Which back end this request gets. */
+/* [lock] Chooses the back end for a request. */
 enum tm_pools_use tm_pools_choose(uint16_t context, uint64_t bytes,
 				  const struct tm_sites_verdict *v, bool sharing);
 
-/* [lock] Bytes that may lie idle on a context's device, and whether so much is left besides. */
+/* [lock] Bytes that may lie idle on a context's device. */
 uint64_t tm_pools_budget(uint16_t context);
 /*
- * Besides that, room for one more block of the last request's size: the next one would make it anew, and on a
- * small device it alone may exceed the budget. No more than half of the device: others are there, too.
+ * [lock] Besides the budget, room for one block of the last request's size: otherwise the next
+ * request would make it anew, and on a small device one block may exceed the budget. At most half
+ * of the device, since others use it, too. tm_pools_is_low: whether the device has little free
+ * memory left.
  */
 uint64_t tm_pools_spare(uint16_t context, uint64_t asked);
 uint64_t tm_pools_host_budget(uint16_t context);
 bool tm_pools_is_low(uint16_t context, uint32_t now_ms);
 
 /*
- * [lock] So much memory waits for the device that the host had better wait, too, instead of taking more:
- * it runs ahead, and what it frees would fill the device.
+ * [lock] Whether so much memory waits for the device that the host should wait, too, and not take
+ * more: it runs ahead, and its frees would fill the device.
  */
 bool tm_pools_runs_ahead(uint16_t context);
 
 /*
- * [lock] Whether a request that fits no slab had better be stitched from chunks than get a new slab: the
- * device is three quarters full, or chunks lie idle. What holes the slabs have is used before.
+ * [lock] Whether a request that fits no slab should be mapped from chunks instead of getting a new
+ * slab: the device is three quarters full, or chunks are idle. Holes in the slabs are used first.
  */
 bool tm_pools_grows_by_chunks(uint16_t context, uint64_t bytes);
 
-/* [lock] How large the next slab shall be, for a request of that size; 0: any. */
+/* [lock] Size in bytes of the next slab, for a request of `bytes`; 0: for any request. */
 uint64_t tm_pools_slab_step(uint16_t context, uint64_t bytes);
 
-/* [lock] Whether an address lies in memory that a pool stitched, used or idle. Walks its ranges. */
+/*
+ * [lock] Whether an address lies in memory that a pool mapped from chunks, live or idle. Walks its
+ * ranges.
+ */
 bool tm_pools_stitched(uint64_t address);
 
-/* [lock] What the driver would count as free if nothing were kept. */
+/* [lock] Bytes that the driver would report as free in addition if nothing were kept. */
 uint64_t tm_pools_idle_bytes(tm_cu_device device);
 
-/* [lock] All of a context, which is gone. */
+/* [lock] Drops the pools of a context that has ended. */
 void tm_pools_forget(uint16_t context);
 
-/* [lock] Devices that may use the memory of a context's device, besides itself: a bit for each. */
+/* [lock] Bit mask of the other devices that may access the memory of a context's device. */
 uint32_t tm_pools_reached_by(uint16_t context);
 
-/* [lock] Devices that may use the memory of `device`. */
+/* [lock] Allows or denies device `by` access to the memory of `device`. */
 void tm_pools_reach(tm_cu_device device, tm_cu_device by, bool allowed);
 
-/* [lock] Something was obtained from, or given back to, the driver. */
+/* [lock] Updates the device's free memory by `bytes`: negative if obtained from the driver. */
 void tm_pools_changed(tm_cu_device device, int64_t bytes);
 
-/* [lock] A record for each context that has pools, in the ledger's area; their number. */
+/*
+ * [lock] Writes a record for each context with pools into the ledger's area; returns their number.
+ */
 uint32_t tm_pools_write(struct tm_ledger_gpu_pool *area);
 
-/* Figures for the report, summed over contexts. */
+/* Totals over all contexts, for the report. */
 struct tm_pools_totals {
 	uint64_t hits, misses, idle_bytes, host_idle_bytes, slab_bytes, slab_live_bytes,
 		vmm_live_bytes;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * runtime: exported functions of libcudart that only note who calls, so that the driver's hook knows
- * the program's call site and not the runtime's.
+ * runtime: exported functions of libcudart that only record the caller, so that the driver's hooks
+ * know the program's call site instead of the runtime's.
  *
- * Several runtimes may be loaded, also where a search from this library finds none (RTLD_LOCAL), so
- * that the real function depends on the caller: it is that of the libcudart.so.N which the caller's
- * own library asks for, else the next one in load order. Found once for each call site, until an object
- * is unloaded.
+ * Several runtimes may be loaded, even where a search from this library finds none (RTLD_LOCAL), so
+ * the real function depends on the caller: it is that of the libcudart.so.N that the caller's own
+ * library depends on, else the next one in load order. It is looked up once per call site, until an
+ * object is unloaded.
  */
 #include <stdatomic.h>
 
@@ -19,7 +19,10 @@ enum {
 #include "shim/base/cuda_api.def"
 };
 
-/* Call sites whose function is known. A slot is filled once; with all probes taken nothing is kept. */
+/*
+ * Cache of the real function by call site. A slot is filled once; if all probes are taken, nothing
+ * is cached.
+ */
 #define SLOT_BITS 10u
 #define PROBES 8u
 #define BUSY 1u
@@ -29,9 +32,12 @@ static struct {
 	uintptr_t real;
 } known[1u << SLOT_BITS];
 
-static _Atomic uint32_t any; /* 1: a slot may be in use */
+static _Atomic uint32_t any; /* 1: some slot may be in use */
 
-/* A runtime that is gone may leave its callers' addresses to others. Filled anew, at the next calls. */
+/*
+ * Empties the cache: after an unload the call sites' addresses may belong to other code. The next
+ * calls fill it again.
+ */
 void tm_runtime_unloaded(void)
 {
 	size_t i;
@@ -84,7 +90,9 @@ static TM_COLD uintptr_t learn(uintptr_t caller, uintptr_t key, const char *symb
 	return real;
 }
 
-/* A call site calls one function, but a pointer may be called from one, too: the index tells. */
+/*
+ * The key includes the function's index: an indirect call at one site may reach several functions.
+ */
 static uintptr_t real_of(uintptr_t caller, unsigned index, const char *symbol)
 {
 	uintptr_t key = caller ^ (uintptr_t)(index + 1) << 56;

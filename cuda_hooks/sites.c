@@ -5,23 +5,23 @@
 #include "shim/base/hash.h"
 
 #define BITS 12u
-#define CYCLES 8u /* before anything is believed */
+#define CYCLES 8u /* deaths before a class is temporary */
 #define SESSION_CYCLES 2u
-#define REPEATS 3u /* of one size */
+#define REPEATS 3u /* births of one size before blocks are kept whole */
 #define SHORT_MS 1000u
 #define PERSISTENT_MS 10000u
-#define REMEMBERED 64u /* deaths; then both counts are halved, so that habits may change */
+#define REMEMBERED 64u /* deaths, at which both counts are halved, so that behaviour may change */
 
-/* [lock] of the hooks. Record 0 is nobody's. A line each, side by side in the order of their making. */
+/* [lock] Record 0 is unused. One cache line each, stored in the order of creation. */
 struct record {
 	uint64_t key;
 	uint64_t last_bytes;
-	uint32_t site; /* number of the record of all sizes; its own for that one */
+	uint32_t site; /* number of the site's record of all sizes; in that record its own */
 	uint32_t born, died, died_young;
-	uint32_t repeats;  /* births of the size that was born before */
-	uint32_t quiet_ms; /* since when nobody died */
+	uint32_t repeats;  /* births with the same size as the birth before */
+	uint32_t quiet_ms; /* time of the last death, or of the record's creation */
 	bool demoted, vetted;
-	/* Of the counts above, brought up to date with each death. */
+	/* Derived from the counts above at each death. */
 	bool temporary, whole;
 	uint8_t tier;
 } TM_ALIGNED(TM_CACHE_LINE);
@@ -65,7 +65,7 @@ static void born(struct record *r, uint64_t bytes)
 	r->last_bytes = bytes;
 }
 
-/* Nobody has died: only time can make it persistent. */
+/* Without deaths only the passage of time makes a class persistent. */
 TM_INLINE enum tm_tier tier_of(const struct record *r, uint32_t now_ms)
 {
 	return TM_UNLIKELY(r->died == 0 && now_ms - r->quiet_ms > PERSISTENT_MS)
@@ -79,7 +79,9 @@ TM_INLINE struct tm_sites_verdict verdict_of(const struct record *r, uint32_t no
 	struct tm_sites_verdict v = {TM_SITES_PASS, tier_of(r, now_ms), all->vetted, all->demoted};
 	if (TM_UNLIKELY(all->demoted))
 		return v;
-	/* Nothing that sizes in turn could make branch one way or the other. */
+	/*
+	 * Written so that it compiles without branches, which alternating sizes would mispredict.
+	 */
 	v.use = all->temporary ? TM_SITES_VARIED : TM_SITES_PASS;
 	v.use = r->whole ? TM_SITES_WHOLE : v.use;
 	return v;
@@ -87,12 +89,12 @@ TM_INLINE struct tm_sites_verdict verdict_of(const struct record *r, uint32_t no
 
 struct tm_sites_verdict tm_sites_verdict(uint32_t number, uint32_t now_ms)
 {
-	/* Record 0 is all zero, but time passes. */
+	/* Record 0 is all zeros, and would become persistent with time. */
 	return number != 0 ? verdict_of(&records[number], now_ms)
 			   : (struct tm_sites_verdict){TM_SITES_PASS, TM_TIER_ALL, false, false};
 }
 
-/* Most blocks come from few classes. */
+/* Cache of record numbers: most blocks come from few classes. */
 #define MEMO_BITS 8u
 static struct memo {
 	uint64_t site;

@@ -13,17 +13,17 @@ _Static_assert((1u << ROW_BITS) >= 2 * TM_LEDGER_GPU_ROWS, "probes stay short");
 static struct tm_track_block *table; /* [lock] open addressing, linear probes, no tombstones */
 static unsigned bits;                /* [lock] log2 of its length */
 static size_t used;                  /* [lock] */
-static size_t limit;                 /* [lock] so many fit: half; 0: table or rows are not there */
+static size_t limit;                 /* [lock] records that fit: half; 0: no table or rows yet */
 static uint64_t lost;                /* [lock] */
 
 static struct tm_ledger_gpu *rows; /* [lock] */
 static uint32_t row_count;         /* [lock] */
-static bool rows_are_lent;         /* [lock] by the ledger */
+static bool rows_are_lent;         /* [lock] the rows live in the ledger */
 static uint32_t own_count;
 static uint64_t own_lost;
-static uint32_t *count_of_rows = &own_count; /* [lock] where others read it */
+static uint32_t *count_of_rows = &own_count; /* [lock] points into the ledger once there is one */
 static uint64_t *lost_rows = &own_lost;      /* [lock] */
-static uint16_t row_index[1u << ROW_BITS];   /* [lock] number + 1 */
+static uint16_t row_index[1u << ROW_BITS];   /* [lock] hash table of row numbers + 1; 0: free */
 static struct tm_track_total totals[TM_TRACK_DEVICES];
 static unsigned devices;
 
@@ -102,7 +102,7 @@ TM_INLINE struct tm_track_total *total_of(unsigned device)
 	return &totals[device];
 }
 
-/* A mapping holds no memory of its own. */
+/* A mapping has no memory of its own. */
 static bool counts(const struct tm_track_block *block)
 {
 	return block->key >> SPACE_SHIFT != TM_TRACK_MAPPING;
@@ -131,7 +131,7 @@ static void count_out(const struct tm_track_block *block)
 	if (!counts(block) || !rows_ready())
 		return;
 	r = &rows[block->row];
-	/* Row 0 may hold blocks of several devices; its figures are of the first. */
+	/* Row 0 may hold blocks of several devices; it counts for the first one. */
 	total = total_of(r->device);
 	r->live_objects--;
 	r->live_bytes -= block->bytes;
@@ -141,7 +141,7 @@ static void count_out(const struct tm_track_block *block)
 
 /* --- records -------------------------------------------------------------------------------------- */
 
-/* One multiplication: addresses that lie evenly apart are what it spreads best. */
+/* Multiplicative hash: it spreads evenly spaced addresses best. */
 TM_INLINE size_t home_of(uint64_t key, unsigned b)
 {
 	return (size_t)(key * TM_HASH_GOLDEN >> (64 - b));
@@ -165,7 +165,7 @@ static bool grow(void)
 	for (i = 0; table != NULL && i >> bits == 0; i++)
 		if (table[i].key != 0)
 			bigger[slot_for(bigger, new_bits, table[i].key)] = table[i];
-	/* In this order for tm_track_each_visible. */
+	/* Publish the table before its size, for tm_track_each_visible, which takes no lock. */
 	old = table;
 	table = bigger;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -175,7 +175,7 @@ static bool grow(void)
 	return true;
 }
 
-/* Room for one more record. False: no memory. */
+/* Makes room for one more record. False: no memory. */
 static TM_COLD bool make_room(void)
 {
 	if (!rows_ready() || ((table == NULL || used >= (size_t)1 << (bits - 1)) && !grow())) {
@@ -191,7 +191,7 @@ static void drop(size_t hole)
 	size_t mask = ((size_t)1 << bits) - 1, at = hole;
 	count_out(&table[hole]);
 	used--;
-	/* Those behind move up as far as their own slot allows. */
+	/* Move later records of the chain up, as far as their home slots allow. */
 	for (;;) {
 		size_t home;
 		at = (at + 1) & mask;
@@ -251,7 +251,7 @@ void tm_track_restore(const struct tm_track_block *block)
 	if (TM_UNLIKELY(used >= limit) && !make_room())
 		return;
 	slot = slot_for(table, bits, block->key);
-	/* Somebody else has it by now: the driver answered wrongly, or the program frees twice. */
+	/* The name is in use again: the driver gave a wrong answer, or the program frees twice. */
 	if (table[slot].key != 0)
 		return;
 	table[slot] = *block;
@@ -304,7 +304,10 @@ bool tm_track_remove(enum tm_track_space space, uint64_t value, struct tm_track_
 void tm_track_forget_context(uint16_t context, void (*each)(struct tm_track_block *block))
 {
 	size_t i = 0;
-	/* A drop moves others into the hole: look there again. Wrapped ones are met a second time. */
+	/*
+	 * A drop moves another record into the hole, so check that slot again. A record that wraps
+	 * around is met twice.
+	 */
 	while (table != NULL && i >> bits == 0) {
 		if (table[i].key == 0 || table[i].context != context) {
 			i++;

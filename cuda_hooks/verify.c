@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * verify: nothing but assertions that our declarations are those of the CUDA Toolkit. Compiled where
- * configure found its headers (12.5 or newer); the types of cuda_types.h are then the Toolkit's.
+ * verify: compile-time assertions that our declarations match those of the CUDA Toolkit. Compiled
+ * only if configure found its headers (12.5 or newer); the types of cuda_types.h are then the
+ * Toolkit's.
  */
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
@@ -46,7 +47,7 @@ VALUE(TM_CU_HANDLE_POSIX_FD, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 VALUE(TM_CU_ACCESS_READWRITE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 VALUE(TM_CU_IPC_HANDLE_BYTES, CU_IPC_HANDLE_SIZE)
 
-/* Structures that the hooks fill or read by our own declaration. */
+/* Structures that the hooks fill in or read by our own declaration. */
 _Static_assert(sizeof(CUmemAllocationProp) == 32 && offsetof(CUmemAllocationProp, location) == 8 &&
 		       offsetof(CUmemAllocationProp, allocFlags) == 24 &&
 		       offsetof(CUmemAllocationProp, allocFlags.gpuDirectRDMACapable) == 25,
