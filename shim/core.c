@@ -244,7 +244,7 @@ static void count_granules(struct tm_snapshot *s)
 {
 	size_t count = tm_zone.len >> TM_GRANULE_SHIFT;
 
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; (i = tm_zone_pass(i, count)) < count; i++) {
 		const struct tm_granule *g = &tm_zone.granules[i];
 		uintptr_t owner = tm_granule_owner(g);
 
