@@ -45,6 +45,15 @@ if [ "$id" ]; then
 		{ cat out2; no "build-id: why"; }
 	grep -q -- '^  --rules:4: .* (no request of this trace comes from that file)$' out2 || { cat out2; no "file: why"; }
 fi
+# What is no trace is known by its beginning: the rest, which may have no end, is left.
+left=$(head -c 8388608 /dev/zero | { "$tool" replay /dev/stdin 2>err; echo $? >status; wc -c; })
+{ [ "$(cat status)" = 2 ] && grep -q "'/dev/stdin' is no trace" err; } || { cat err; no "zeros: status $(cat status)"; }
+[ "$left" -gt 0 ] || no "all of what is no trace is read"
+if command -v xz >/dev/null; then
+	head -c 8388608 /dev/zero | xz -0 >zeros.xz
+	"$tool" replay zeros.xz 2>err
+	{ [ $? = 2 ] && grep -q "'zeros.xz' is no trace" err; } || { cat err; no "packed zeros"; }
+fi
 # What a program recorded by itself.
 LD_PRELOAD=$TM_LIB TIERMALLOC_TRACE=by.itself python3 work.py
 "$tool" trace -o itself.tmt --convert by.itself 2>err || { cat err; no "a recording is not converted"; }
