@@ -318,6 +318,8 @@ static void count_problem(void *context, const struct tm_tunables_problem *probl
 static void tell_problem(void *context, const struct tm_tunables_problem *problem)
 {
 	char line[400];
+
+	_Static_assert(TM_TUNABLE_COUNT < TM_MSG_BURST, "a bad value of each variable is told");
 	(void)context;
 	tm_tunables_describe(line, sizeof(line), problem);
 	tm_msg(tm_tunables_is_warning(problem) ? TM_MSG_WARN : TM_MSG_INFO, "%s", line);

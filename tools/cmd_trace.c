@@ -26,8 +26,8 @@ static int convert(const char *recording, const char *out)
 
 	if (status)
 		return status;
-	fprintf(stderr, "tiermalloc: trace: %llu events, %llu objects in '%s'\n",
-		(unsigned long long)sums.events, (unsigned long long)sums.objects, out);
+	tm_say("trace: %llu events, %llu objects in '%s'", (unsigned long long)sums.events,
+	       (unsigned long long)sums.objects, out);
 	return TM_EXIT_CLEAN;
 }
 

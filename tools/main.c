@@ -14,6 +14,7 @@
 #include "shim/base/version.h"
 #include "tools/cmd.h"
 #include "tools/help.h"
+#include "tools/text_fit.h"
 
 static int help(int argc, char **argv)
 {
@@ -42,12 +43,17 @@ static const struct {
 	{"symbols", tm_cmd_symbols}, {"help", help},
 };
 
+/* One line, whatever characters a name in it has; UTF-8 as it is, in any locale: a name is looked up by it. */
 static void say(const char *format, va_list args)
 {
+	char *text;
+
 	fflush(stdout);
-	fputs("tiermalloc: ", stderr);
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
+	if (vasprintf(&text, format, args) < 0)
+		return;
+	tm_text_fit_defuse(text, TM_TEXT_UTF8);
+	fprintf(stderr, "tiermalloc: %s\n", text);
+	free(text);
 }
 
 void tm_say(const char *format, ...)

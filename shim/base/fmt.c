@@ -101,7 +101,8 @@ static void add_signed(struct tm_fmt_out *out, const struct spec *spec, int64_t 
 	add_number(out, spec, value < 0 ? "-" : "", end - n, n);
 }
 
-static void add_string(struct tm_fmt_out *out, const struct spec *spec, const char *text)
+static void add_string(struct tm_fmt_out *out, const struct spec *spec, const char *text,
+		       size_t most)
 {
 	size_t n = 0;
 
@@ -111,7 +112,9 @@ static void add_string(struct tm_fmt_out *out, const struct spec *spec, const ch
 		n++;
 	if (!spec->left && spec->width > n)
 		add_fill(out, ' ', spec->width - n);
-	tm_fmt_add_bytes(out, text, n);
+	tm_fmt_add_bytes(out, text, tm_bits_min(n, most));
+	if (n > most)
+		tm_fmt_add_bytes(out, "...", 3);
 	if (spec->left && spec->width > n)
 		add_fill(out, ' ', spec->width - n);
 }
@@ -212,7 +215,7 @@ static uint64_t next_unsigned(struct arguments *args, enum length length)
 
 /* False for a conversion that is not known. */
 static bool add_conversion(struct tm_fmt_out *out, const struct spec *spec, char conv,
-			   struct arguments *args)
+			   struct arguments *args, size_t most)
 {
 	char c;
 
@@ -223,7 +226,7 @@ static bool add_conversion(struct tm_fmt_out *out, const struct spec *spec, char
 	case 'x':
 	case 'X': add_unsigned(out, spec, next_unsigned(args, spec->length), conv); return true;
 	case 'p': add_unsigned(out, spec, (uintptr_t)va_arg(args->list, void *), 'p'); return true;
-	case 's': add_string(out, spec, va_arg(args->list, const char *)); return true;
+	case 's': add_string(out, spec, va_arg(args->list, const char *), most); return true;
 	case 'c':
 		c = (char)va_arg(args->list, int);
 		tm_fmt_add_bytes(out, &c, 1);
@@ -233,7 +236,8 @@ static bool add_conversion(struct tm_fmt_out *out, const struct spec *spec, char
 	}
 }
 
-TM_AT_START_CODE void tm_fmt_add_v(struct tm_fmt_out *out, const char *format, va_list list)
+TM_AT_START_CODE void tm_fmt_add_cut(struct tm_fmt_out *out, size_t most, const char *format,
+				     va_list list)
 {
 	struct arguments args;
 	struct spec spec;
@@ -247,13 +251,18 @@ TM_AT_START_CODE void tm_fmt_add_v(struct tm_fmt_out *out, const char *format, v
 			continue;
 		}
 		format = parse_spec(format + 1, &args, &spec);
-		if (*format && add_conversion(out, &spec, *format, &args)) {
+		if (*format && add_conversion(out, &spec, *format, &args, most)) {
 			format++;
 			continue;
 		}
 		tm_fmt_add_bytes(out, start, (size_t)(format - start));
 	}
 	va_end(args.list);
+}
+
+TM_AT_START_CODE void tm_fmt_add_v(struct tm_fmt_out *out, const char *format, va_list list)
+{
+	tm_fmt_add_cut(out, SIZE_MAX, format, list);
 }
 
 void tm_fmt_add(struct tm_fmt_out *out, const char *format, ...)

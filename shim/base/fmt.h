@@ -32,6 +32,11 @@ size_t tm_fmt_v(char *buf, size_t size, const char *format, va_list args) TM_PRI
 /* The same at the end of an output. */
 void tm_fmt_add(struct tm_fmt_out *out, const char *format, ...) TM_PRINTF(2, 3);
 void tm_fmt_add_v(struct tm_fmt_out *out, const char *format, va_list args) TM_PRINTF(2, 0);
+
+/* Of each string no more than "most" bytes and "..." for the rest. */
+void tm_fmt_add_cut(struct tm_fmt_out *out, size_t most, const char *format, va_list args)
+	TM_PRINTF(3, 0);
+
 void tm_fmt_add_char(struct tm_fmt_out *out, char c);
 void tm_fmt_add_bytes(struct tm_fmt_out *out, const char *text, size_t len);
 

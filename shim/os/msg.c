@@ -14,7 +14,11 @@
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 
+#define PREFIX "tiermalloc: "
 #define LINE_MAX_BYTES 1024
+
+/* Where a line would be longer, its names are cut here: what is said of them stands behind. */
+#define NAME_SHOWN 240
 
 static struct {
 	_Atomic unsigned int
@@ -123,11 +127,20 @@ int tm_msg_write(int fd, const char *text, size_t len)
 	return 0;
 }
 
-/* Ends the text with a newline, also where it was cut. */
+/*
+ * Ends the text with a newline, also where it was cut. The names in it are other people's: what would
+ * begin another line or steer a terminal is shown as '?'.
+ */
 static void send(struct tm_fmt_out *out)
 {
 	size_t len = tm_fmt_stored(out);
 
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)out->buf[i];
+
+		if (c < ' ' || c == 127)
+			out->buf[i] = '?';
+	}
 	if (len + 1 == out->size)
 		len--;
 	out->buf[len] = '\n';
@@ -145,10 +158,16 @@ void tm_msg(enum tm_msg_level level, const char *format, ...)
 		return;
 	if (level != TM_MSG_ERROR && !within_rate())
 		return;
-	tm_fmt_add(&out, "tiermalloc: ");
+	tm_fmt_add(&out, PREFIX);
 	va_start(args, format);
 	tm_fmt_add_v(&out, format, args);
 	va_end(args);
+	if (out.len >= sizeof(line)) {
+		out = (struct tm_fmt_out){line, sizeof(line), sizeof(PREFIX) - 1};
+		va_start(args, format);
+		tm_fmt_add_cut(&out, NAME_SHOWN, format, args);
+		va_end(args);
+	}
 	left_out = atomic_exchange_explicit(&msg.left_out, 0, memory_order_relaxed);
 	if (left_out)
 		tm_fmt_add(&out, " (%u lines left out before)", left_out);

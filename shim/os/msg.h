@@ -12,7 +12,7 @@
 
 #include "shim/base/attrs.h"
 
-#define TM_MSG_BURST 20
+#define TM_MSG_BURST 64 /* every variable may have a bad value */
 
 /* Bits of the mask; TIERMALLOC_LOG chooses which are heard. Errors end the process and are always heard. */
 enum tm_msg_level {

@@ -8,6 +8,7 @@ Failure: abort, silence, or more lines than variables.
 """
 import os
 import random
+import re
 import subprocess
 import sys
 
@@ -23,6 +24,9 @@ OPEN = ["TIERMALLOC_RULES", "TIERMALLOC_PROFILE", "TIERMALLOC_DIR", "TIERMALLOC_
 FOREIGN = {"MALLOC_CONF": "dirty_decay_ms:banana", "MALLOC_ARENA_MAX": "-7", "MALLOC_TRIM_THRESHOLD_": "x",
            "TCMALLOC_RELEASE_RATE": "quick", "MIMALLOC_SHOW_STATS": "1", "GLIBC_TUNABLES": "glibc.malloc.check=3",
            "MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "85", "MALLOC_TOP_PAD_": "999999999999999999999"}
+CUDA_CLOSED = ["TIERMALLOC_CUDA_POOL", "TIERMALLOC_CUDA_KEEP", "TIERMALLOC_CUDA_FREE_SYNC",
+               "TIERMALLOC_CUDA_HOST_POOL"]
+REASON = re.compile(rb"no such folder|no such file|too long a name")
 bad = 0
 
 
@@ -79,6 +83,31 @@ def files():
             wrong(f"rules from a pipe: status {r.returncode}, stderr {r.stderr!r}")
 
 
+def all_at_once():
+    """A bad value of every variable at once, each told."""
+    r = run({name: "nonsense" for name in CLOSED + CUDA_CLOSED}, ("/bin/echo", "here"))
+    for name in CLOSED + CUDA_CLOSED:
+        if not re.search(rb"'nonsense' of %s,|%s='nonsense' has no effect" % (2 * (name.encode(),)), r.stderr):
+            wrong(f"{name} is not told among all: {r.stderr[-300:]!r}")
+
+
+def names_of_files():
+    """A file's name neither begins a line nor steers a terminal; of a long one the reason stays."""
+    for name in ["TIERMALLOC_RULES", "TIERMALLOC_PROFILE", "TIERMALLOC_DIR", "TIERMALLOC_TRACE",
+                 "TIERMALLOC_REPORT_FILE"]:
+        for value in ["/none/a\nb\x1b[31m/\x7fc", "none/" * 700, "none/" * 3000]:
+            env = {"TIERMALLOC_REPORT": "exit"} if name == "TIERMALLOC_REPORT_FILE" else {}
+            r = run(dict(env, **{name: value}), (sys.executable, "-c", "print('here')"))
+            lines = r.stderr.split(b"\n")[:-1]
+            if r.returncode != 0 or r.stdout != b"here\n" or b"none" not in r.stderr:
+                wrong(f"{name}={value!r:.60}: status {r.returncode}, stderr {r.stderr!r}")
+            for line in lines:
+                if not line.startswith(b"tiermalloc: ") or re.search(rb"[\0-\x1f\x7f]", line):
+                    wrong(f"{name}={value!r:.60}: a line is {line!r}")
+                elif not REASON.search(line):
+                    wrong(f"{name}={value!r:.60}: no reason in {line!r}")
+
+
 def main():
     clean = run({}, ("/bin/echo", "here"))
     if clean.returncode or clean.stderr:
@@ -97,6 +126,8 @@ def main():
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     expect_one_line("TIERMALLOC_POOLS", f"1M*{(memory >> 20) + 1000}", "no pool")
     files()
+    all_at_once()
+    names_of_files()
     for name, value in FOREIGN.items():
         r = run({name: value})
         if r.returncode != 5 or len(r.stderr.splitlines()) > 1:

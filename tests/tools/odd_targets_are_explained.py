@@ -50,5 +50,17 @@ with open("lk.py", "w", encoding="utf-8") as f:
 look(["doctor", "lk.py"], 2, "'lk.py' is no command, but a file here")
 look(["doctor", "."], 2, "is a folder")
 look(["doctor", "true", "-m", "model"], 0, "can be served")
+
+# A name neither begins another line nor steers the terminal; one that is UTF-8 stands as it is.
+ODD = "no\nsuch\x1b[31m\x7f/d\u00e9p\u00f4t"
+for words in (["report"], ["leaks"], ["frag"], ["explain"], ["symbols"], ["replay"], ["ls"], ["gc"], ["doctor"],
+              ["top", "-p"], ["diff", "l.tm"], ["report", "--from-json"], ["run"], ["frag", "--sort"], [],
+              ["report", "l.tm", "--fail-on"], ["merge", "-o", "x.json"], ["tune", "-o", "x"], ["trace", "-o"],
+              ["trace", "-o", "x", "--convert"], ["export", "--format"]):
+    run = subprocess.run([TOOL, *words, ODD], capture_output=True, check=False, env=dict(os.environ, LC_ALL="C"))
+    if run.returncode not in (1, 2) or run.stderr.count(b"\n") != 1 or b"\x1b" in run.stderr or b"\x7f" in run.stderr:
+        problems.append("%s with an odd name: status %d, %r" % (words, run.returncode, run.stderr))
+    elif b"such" in run.stderr and "no?such?[31m?/d\u00e9p\u00f4t".encode() not in run.stderr:
+        problems.append("%s: the name is not shown: %r" % (words, run.stderr))
 print("\n".join(problems))
 sys.exit(bool(problems))
