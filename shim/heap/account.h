@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * account: who allocated what, exactly, always.
+ * account: counts exactly which call site allocated what.
  *
  * Every slot has a side entry outside user memory; every block of whole pages has one word. An
- * allocation writes the number of its call site's row there, with the birth epoch and what is
- * needed to know the requested size; a free only marks it free. Rows count what was allocated.
- * Live objects and bytes are found by scanning entries (account scans ids in ~.6 ns a slot), so a
- * free needs no row, and frees by other threads stay exact.
+ * allocation writes there the number of its call site's row, the birth epoch, and what is needed to
+ * know the requested size; a free only marks the entry free. A row counts what its site allocated.
+ * Live objects and bytes are found by scanning entries (~.6 ns a slot), so a free needs no row, and
+ * frees by other threads stay exact.
  *
  *   small slots   3 bytes: u16 row << 4 | requested & 15, u8 epoch
  *   medium slots  8 bytes: u16 row << 4, u8 epoch, u40 requested
  *   blocks        8 bytes, the same, one per granule of the zone
- * An id of TM_ENTRY_FREE: not allocated. 0: inherited from before the account or the fork.
+ * An id (the u16) of TM_ENTRY_FREE: not allocated. 0: allocated before the account or the fork.
  *
  * A site's key is its return address and the height of the stack (see ../../man/tiermalloc.7):
- * heights tell callers behind one wrapper apart for the price of a subtraction.
+ * heights distinguish callers behind one wrapper for the price of a subtraction.
  *
- * Rows and key tables belong to the heap's owner; entries to whoever holds the object.
+ * Rows and key tables belong to the heap's owner; an entry belongs to whoever holds the object.
  */
 #ifndef TM_HEAP_ACCOUNT_H
 #define TM_HEAP_ACCOUNT_H
@@ -27,7 +27,7 @@
 
 #define TM_ENTRY_FREE 0xffffu
 #define TM_ROW_LIMIT 4095u /* ids have 12 bits; row 0 is "other" */
-/* Weyl's constant of the golden ratio, so that heights (multiples of 16) spread over all bits. */
+/* Weyl's constant of the golden ratio: spreads heights (multiples of 16) over all bits. */
 #define TM_KEY_HEIGHT_FACTOR UINT64_C(0x61c88647)
 
 struct tm_entry3 {
@@ -36,7 +36,7 @@ struct tm_entry3 {
 } __attribute__((packed));
 _Static_assert(sizeof(struct tm_entry3) == 3, "three bytes per small slot");
 
-/* Medium slots and blocks: id in bits 0..15, epoch from TM_BIRTH_SHIFT on, requested size 24..63. */
+/* For medium slots and blocks: id in bits 0..15, epoch in 16..23, requested size in 24..63. */
 #define TM_BIRTH_SHIFT 16
 typedef uint64_t tm_entry8;
 
@@ -53,12 +53,15 @@ TM_INLINE struct tm_row *tm_account_row(uintptr_t heap, uint64_t id)
 	return (struct tm_row *)(heap + TM_ROWS_OFFSET + 2 * id);
 }
 
-/* Second probes, new sites, growth of the key table. Owner, busy. Returns the row number * 16. */
+/*
+ * Find or make the row of a site; the slow path of tm_account_id. The caller is the heap's owner,
+ * and busy. Returns the row number * 16; 0: no room for another row.
+ */
 unsigned tm_account_find(struct tm_heap *h, uint64_t key, struct tm_site site);
 
 /*
- * The key's row if it is where the hash says, which is so for nearly all; else NULL. The fast path
- * then takes the slow one, whose tm_account_id finds or makes it.
+ * The key's row if it is in the slot that its hash points to, which nearly all are; else NULL: the
+ * fast path then takes the slow one, whose tm_account_id finds or makes the row.
  */
 TM_INLINE struct tm_row *tm_account_probe(const struct tm_heap *h, uint64_t key, uint64_t *ret_id)
 {
@@ -76,7 +79,7 @@ TM_INLINE unsigned tm_account_id(struct tm_heap *h, struct tm_site site)
 
 	if (tm_account_probe(h, key, &id) != NULL)
 		return (unsigned)id;
-	/* Recursion and fibers: sites seen at many heights have a row without height. */
+	/* sites seen at many heights (recursion, fibers) have a row without height */
 	if (tm_account_probe(h, site.return_address, &id) != NULL)
 		return (unsigned)id;
 	return tm_account_find(h, key, site);
@@ -90,7 +93,7 @@ TM_INLINE void tm_account_count(struct tm_heap *h, unsigned id, size_t bytes)
 	row->bytes += bytes;
 }
 
-/* On slow paths only. */
+/* Offer an allocation to the sampler. For slow paths only. */
 TM_INLINE void tm_account_sample(const struct tm_heap *h, unsigned id, size_t bytes,
 				 struct tm_site site)
 {
@@ -98,22 +101,22 @@ TM_INLINE void tm_account_sample(const struct tm_heap *h, unsigned id, size_t by
 		tm_account_store.sample(h, tm_account_row((uintptr_t)h, id), bytes, site);
 }
 
-/* `birth`: of the heap. */
+/* `birth`: the field of the heap. */
 TM_INLINE tm_entry8 tm_entry8_make(uint64_t id, uint64_t birth, size_t requested)
 {
 	return id | birth | (tm_entry8)requested << 24;
 }
 
-/* Requested bytes of a small slot from its class and id. */
+/* Requested bytes of a small slot, from its class's size and its id. */
 TM_INLINE size_t tm_entry3_requested(size_t slot_bytes, unsigned id)
 {
 	return slot_bytes - ((16 - (id & 15)) & 15);
 }
 
 /*
- * Count an object of a class and mark its entry. The small form knows the size from the class and
- * four bits: where alignment asked for a larger class, or nothing was requested, the size that can
- * be told from them is counted: at most 15 bytes less than the slot. Returns the row's id.
+ * Count an object of a class and write its entry. The entry of a small slot has only the size's low
+ * four bits, so the size is taken to be within 15 bytes of the slot's: it is counted as that where
+ * alignment asked for a larger class or nothing was requested. Returns the row's id.
  */
 TM_INLINE unsigned tm_account_mark(struct tm_heap *h, unsigned klass, void *entry, size_t requested,
 				   struct tm_site site)
@@ -135,29 +138,30 @@ TM_INLINE unsigned tm_account_mark(struct tm_heap *h, unsigned klass, void *entr
 	return id;
 }
 
-/* [const after boot] False: rows and births are not kept. */
+/* [const after boot] False: no rows and birth epochs are kept. */
 extern TM_HIDDEN bool tm_account_is_kept;
 
-/* The `birth` of heaps. [atomic] Set by the ledger, with that of every heap. */
+/* [atomic] The `birth` of new heaps. Set by the ledger together with that of every heap. */
 extern TM_HIDDEN uint64_t tm_account_birth;
 
 void tm_account_init(void);
 
-/* Bytes mapped for side entries. */
+/* Bytes mapped for side entries, by all heaps. */
 size_t tm_account_side_mapped(void);
 
-/* A heap begins or changes its owner: its keys are moved to the new stack top. */
+/* Prepare the account of a new heap. */
 void tm_account_heap_begin(struct tm_heap *h);
-/* Its rows are gone (a forked child): it starts anew. */
+/* The heap's rows are gone (in a forked child): start with none. */
 void tm_account_heap_clear(struct tm_heap *h);
 void tm_account_heap_move(struct tm_heap *h, uintptr_t new_stack_top);
-/* Keys are forgotten, rows are not: each site gets a second row when it comes again. */
+/* Forget the keys but not the rows: each site gets a second row when it comes again. */
 void tm_account_meet_anew(struct tm_heap *h);
 
 /*
- * Side entries come in chunks of at most this size; the first 16 are known by address. Returns how many
- * there are, more than 16 if they are not all known. Of the newest one those pages are told of that
- * have entries, and the others never get any. [one thread has a heap]
+ * Side entries are taken from chunks of at most this size, of which the addresses of the first 16
+ * are kept. tm_account_side_chunks returns how many chunks there are (more than 16: not all are
+ * known) and cuts the newest one to the pages that have entries; the rest of it never gets any. The
+ * caller must be the only thread that has a heap.
  */
 #define TM_SIDE_CHUNK_BYTES ((size_t)256 << 10)
 struct tm_side_chunk {
@@ -167,8 +171,8 @@ struct tm_side_chunk {
 unsigned tm_account_side_chunks(struct tm_side_chunk **ret_chunks);
 
 /*
- * Memory for the side entries of one span (zeroed or old contents, the caller fills it): from the
- * ledger while it has room, else private; NULL without memory. Any thread.
+ * Memory for the side entries of one span, with any contents: from the ledger while it has room,
+ * else private; NULL without memory. Any thread.
  */
 void *tm_account_side_take(size_t bytes);
 void tm_account_side_give(void *side, size_t bytes);

@@ -13,13 +13,16 @@
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
 
-/* From so many spans on the persistent ones get huge pages: less fills none. */
+/*
+ * The persistent annex gets huge pages once its spans have this many bytes: fewer fill no huge
+ * page.
+ */
 #define HUGE_FROM_BYTES ((size_t)1 << 20)
-/* What others freed is looked at from here on, and from an eighth of what it has. */
+/* An annex is trimmed when others have freed this much plus an eighth of its size into it. */
 #define LOOK_BYTES ((size_t)256 << 10)
-/* But not sooner: what is free serves the next requests, without a look. */
+/* But not again within this time: free slots serve the next requests without a trim. */
 #define LOOK_PAUSE_MS 100u
-/* Who asks for a trim again and again has it look at one free slot for so much that was freed since. */
+/* Repeated trims: examine one free slot per this many bytes freed since the last trim. */
 #define LOOK_AGAIN_BYTES ((size_t)64)
 
 #define LOCK TM_LOCK_INIT(TM_RANK_ANNEX)
@@ -34,7 +37,10 @@ static enum tm_part part_of(enum tm_tier tier)
 					   : TM_PART_SPAN;
 }
 
-/* Whoever held it has vanished while its lists were in motion: another one. */
+/*
+ * Lock the tier's annex. If its holder vanished in a fork, its lists may be half changed: make a
+ * new one.
+ */
 static struct tm_heap *lock(enum tm_tier tier)
 {
 	if (tm_lock_acquire(&locks[tier]) == TM_LOCK_STOLEN)
@@ -75,7 +81,7 @@ static size_t trim(struct tm_heap *h, enum tm_trim_depth depth)
 	return tm_trim_heap(h, depth);
 }
 
-/* The caller may hold any lock, this one too. */
+/* Does not wait, since the caller may hold any lock, this one included. */
 static bool try_lock(const struct tm_heap *h)
 {
 	struct tm_lock *l = &locks[h->tier];
@@ -125,7 +131,7 @@ size_t tm_annex_trim(enum tm_annex_trim which)
 	return sum.bytes;
 }
 
-/* Idle since the look before, and something has happened since it was trimmed. */
+/* Trim an annex that served no request since the previous tick and changed since its last trim. */
 static void trim_idle(struct tm_heap *h, void *arg)
 {
 	size_t *bytes = arg;

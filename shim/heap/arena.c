@@ -17,12 +17,12 @@
 
 #define OLD_EPOCHS 4u
 #define LARGER_CLASSES 4u
-/* Blocks looked at for a hole before a new one is taken; the next search goes on where this ended. */
+/* Blocks searched for a hole before a new block is taken; the next search continues from there. */
 #define SEARCH_MAX 64u
-/* Empty blocks that are kept for the next step, of all heaps together. */
+/* Empty blocks kept for the program's next step, by all heaps together. */
 #define KEPT_MAX 14u
 
-/* As in span.c. */
+/* As for spans, see span.c. */
 #define LOOK_BLOCKS_MIN 32u
 #define LOOK_GROWTH 8u
 #define LOOK_SHARE 20u
@@ -30,17 +30,19 @@
 static _Atomic uint32_t kept;
 
 /*
- * Frees are noted, and their lines are found free when somebody needs them; but while all heaps together
- * have more than NOTED_BLOCKS blocks, after so many frees. Each of them may hold a block that is empty
- * otherwise: with those that are kept, less than 2 MiB, or than what lives where that is more.
+ * Freed objects stay on lists until a request needs their lines. But while all heaps together have
+ * more than NOTED_BLOCKS blocks, a heap settles its lists after a number of frees: NOTED_LEAST to
+ * NOTED_MOST, between them a quarter of the blocks. Each object on a list may keep a block that is
+ * otherwise empty. So these blocks and the kept ones are less than 2 MiB, or less than what lives
+ * where that is more.
  */
 #define NOTED_BLOCKS 12u
 #define NOTED_LEAST 16u
-#define NOTED_SHARE 4u /* a quarter of the blocks */
+#define NOTED_SHARE 4u
 #define NOTED_MOST 256u
 static _Atomic uint32_t blocks;
 
-/* Blocks looked at when an epoch begins; the next one goes on. */
+/* Blocks whose age is checked when an epoch begins; the next epoch continues from there. */
 #define AGED_MAX 2048u
 
 #define PAGE_LINES ((unsigned)(TM_PAGE_BYTES / TM_ARENA_LINE))
@@ -69,7 +71,7 @@ static bool is_empty(const struct tm_arena_block *b)
 	return (b->used[0] ^ 1) == 0 && (b->used[1] | b->used[2] | b->used[3]) == 0;
 }
 
-/* The line behind the last one in use. */
+/* The line after the last one in use. */
 static unsigned top_of(const struct tm_arena_block *b)
 {
 	unsigned word = TM_ARENA_LINES / 64 - 1;
@@ -79,7 +81,7 @@ static unsigned top_of(const struct tm_arena_block *b)
 	return word * 64 + 64 - (unsigned)__builtin_clzll(b->used[word]);
 }
 
-/* The next line from `at` on that is in use, or is not; TM_ARENA_LINES: none. */
+/* The first line from `at` on that is in use, or that is not; TM_ARENA_LINES: none. */
 static unsigned next_line(const struct tm_arena_block *b, unsigned at, bool in_use)
 {
 	while (at < TM_ARENA_LINES) {
@@ -93,7 +95,7 @@ static unsigned next_line(const struct tm_arena_block *b, unsigned at, bool in_u
 	return TM_ARENA_LINES;
 }
 
-/* The first hole of so many lines; TM_ARENA_LINES: none. */
+/* The first hole of at least this many lines; TM_ARENA_LINES: none. */
 static unsigned find_hole(const struct tm_arena_block *b, unsigned lines)
 {
 	unsigned at = TM_ARENA_FIRST, end;
@@ -138,7 +140,7 @@ static void unlink_block(struct tm_heap *h, struct tm_arena_block *b)
 		h->arena_aged = b->next;
 }
 
-/* What is known of a block outlives it, for the heap's next one. */
+/* Records of released blocks are kept for the heap's next block. */
 static struct tm_arena_block *take_record(struct tm_heap *h)
 {
 	struct tm_arena_block *b = h->arena_spare;
@@ -182,7 +184,10 @@ static void fill_granule(struct tm_heap *h, struct tm_granule *g, struct tm_aren
 	g->owner = (uintptr_t)h | TM_OWNER_ARENA;
 }
 
-/* What spans have left free serves here as well: as in tm_span_fill, and as often. */
+/*
+ * Before another block is taken, look for free spans that could serve, as often as tm_span_fill
+ * does.
+ */
 static void look_before_growth(struct tm_heap *h)
 {
 	uint64_t before, after;
@@ -263,7 +268,7 @@ static void set_tier(struct tm_arena_block *b, enum tm_tier tier)
 		tm_account_store.span(g);
 }
 
-/* Nothing lives in it any more: it is kept for the next step, or given to all. */
+/* The block became empty: keep it for the program's next step, or give it back to the part. */
 static void became_empty(struct tm_heap *h, struct tm_arena_block *b)
 {
 	if (b != h->arena_current) {
@@ -301,7 +306,7 @@ static void free_object(struct tm_heap *h, const struct tm_slot *slot)
 		became_empty(h, b);
 }
 
-/* Off the list first: a fork's child may lose them, not have them twice. */
+/* The list is emptied first: a fork's child may lose the objects, but must not have them twice. */
 static void settle_list(struct tm_heap *h, struct tm_slot **list)
 {
 	struct tm_slot *slot = *list, *next;
@@ -333,7 +338,7 @@ void tm_arena_noted(struct tm_heap *h)
 	h->arena_left = (int32_t)n;
 }
 
-/* What others freed goes to the lists that requests look at. */
+/* Move objects freed by other threads to the lists of their classes. */
 static void sort_others(struct tm_heap *h)
 {
 	struct tm_slot *slot = h->list[TM_ARENA_CLASS], *next;
@@ -349,7 +354,7 @@ static void sort_others(struct tm_heap *h)
 	}
 }
 
-/* NULL: it has no room. */
+/* Place an object in this block; NULL: it has no room. */
 static void *put(struct tm_heap *h, struct tm_arena_block *b, unsigned klass)
 {
 	unsigned at, lines = tm_arena_lines(klass);
@@ -368,7 +373,7 @@ static void *put(struct tm_heap *h, struct tm_arena_block *b, unsigned klass)
 		b->began = h->arena_epoch;
 	set_lines(b->used, at, lines, true);
 	b->klass[at] = (uint8_t)klass;
-	b->given = 0; /* of a few pages it may be asked once more */
+	b->given = 0; /* all pages count as used again: a few may be given back twice */
 	TM_SIGNAL_FENCE();
 	return tm_span_base(b->granule) + at * TM_ARENA_LINE;
 }
@@ -406,7 +411,7 @@ static void *search_all(struct tm_heap *h, unsigned klass)
 	return p != NULL ? p : search(h, klass, true);
 }
 
-/* In the order of what it costs; all that is free is found before more is taken. */
+/* Sources in order of cost; all that is free is tried before another block is taken. */
 static void *take(struct tm_heap *h, unsigned klass)
 {
 	struct tm_arena_block *b;
@@ -417,7 +422,7 @@ static void *take(struct tm_heap *h, unsigned klass)
 		tm_remote_drain(h);
 	if (h->list[TM_ARENA_CLASS] != NULL)
 		sort_others(h);
-	/* an object a little larger costs less than to sort out all lines */
+	/* taking a slightly larger object is cheaper than settling the lists */
 	for (unsigned k = klass; k < klass + LARGER_CLASSES && k < TM_CLASSES; k++) {
 		slot = h->arena[k];
 		if (slot == NULL)
@@ -451,7 +456,7 @@ static void note(const struct tm_heap *h, const void *p, unsigned id, size_t siz
 	*(tm_entry8 *)tm_span_entry(g, tm_arena_line_of(p)) = tm_entry8_make(id, h->birth, size);
 }
 
-/* A busy or wiped heap, or none, has no temporary rows. */
+/* The rows of a busy or wiped heap, or of no heap, are never temporary. */
 void *tm_arena_take(size_t size, struct tm_site site)
 {
 	uintptr_t word = tm_heap_word;
@@ -500,7 +505,7 @@ void *tm_arena_take_asked(struct tm_heap *h, size_t size, struct tm_site site)
 
 /* --- upkeep ----------------------------------------------------------------------------------- */
 
-/* Whatever else lives in the block. */
+/* Give back the pages of a block that hold no object. Returns the bytes. */
 static size_t give_pages(struct tm_arena_block *b)
 {
 	size_t bytes = 0;
@@ -511,7 +516,7 @@ static size_t give_pages(struct tm_arena_block *b)
 		if ((b->given >> page & 1) != 0 ||
 		    next_line(b, first, true) < (page + 1) * PAGE_LINES)
 			continue;
-		/* refused (locked pages): they stay, which costs memory only */
+		/* refused (locked pages): the pages stay, which costs memory only */
 		tm_mem_dontneed_raw(tm_span_base(b->granule) + page * TM_PAGE_BYTES, TM_PAGE_BYTES);
 		b->given |= (uint16_t)(1u << page);
 		bytes += TM_PAGE_BYTES;

@@ -10,32 +10,39 @@
 #include "shim/heap/part.h"
 #include "shim/os/sys.h"
 
-/* Hardly any new memory for so long: what was taken has been written, if it will be. */
+/*
+ * A part is quiet after this many ticks with hardly any new memory: what was taken has been written
+ * by then, if it ever will be.
+ */
 #define QUIET_TICKS 10u
-#define QUIET_SHARE 256u /* of what is in use, per tick */
+#define QUIET_SHARE                                                                                \
+	256u /* of what is in use: the most new memory in a quiet tick, or QUIET_PAGES if that is more */
 #define QUIET_PAGES ((uint64_t)64)
-/* A helper that came for this stays no longer. */
+/* The longest time that a helper stays for this. */
 #define PATIENCE_TICKS 300u
-/* One takes the kernel a few tenths of a millisecond, in which no page of the process can fault. */
+/*
+ * Units collapsed per tick: each takes the kernel a few tenths of a millisecond, in which no page
+ * of the process can fault. And units examined per tick.
+ */
 #define UNITS_A_TICK 16u
 #define LOOKS_A_TICK 4096u
-/* At least so many pages of a unit are there, and nobody else's. */
+/* Pages of a unit that must be resident and mapped by this process alone. */
 #define FULL_PAGES (TM_UNIT_PAGES - TM_UNIT_PAGES / 32)
-/* Of /proc/self/pagemap: the page is there; nobody else maps it. */
+/* Flags of /proc/self/pagemap: present, and mapped exclusively. */
 #define MAP_OURS ((uint64_t)1 << 63 | (uint64_t)1 << 56)
-/* The kernel has none: so many refusals in a row. */
+/* Refusals in a row after which no more is tried: the kernel has no huge pages. */
 #define REFUSALS_MAX 8u
 
 static struct {
 	_Atomic bool wanted[TM_PART_COUNT];
-	_Atomic bool any; /* some of them is, or was since a tick looked */
+	_Atomic bool any; /* a part is, or was since the last tick */
 	uint32_t stayed;  /* ticks */
 	uint32_t refusals;
 	struct {
-		uint64_t fresh;  /* pages taken new as of the last tick, */
-		uint64_t walked; /* and when the last walk over the units began */
+		uint64_t fresh;  /* fresh_pages of the part at the last tick, */
+		uint64_t walked; /* and when the last walk over its units began */
 		uint32_t quiet;  /* ticks */
-		uint32_t unit;   /* where the walk goes on; 0: it begins */
+		uint32_t unit;   /* where the walk continues; 0: at the beginning */
 	} part[TM_PART_COUNT];
 } collapse;
 
@@ -57,7 +64,10 @@ bool tm_collapse_is_wanted(void)
 	return false;
 }
 
-/* [part lock] A unit that may be full of written small pages, and is in use or soon will be. */
+/*
+ * [part lock] True for a unit that may be full of written small pages and is, or soon will be, in
+ * use.
+ */
 static bool is_worth_a_look(const struct tm_part_state *ps, uint32_t at)
 {
 	const struct tm_unit *u = &tm_zone.units[at];
@@ -69,7 +79,7 @@ static bool is_worth_a_look(const struct tm_part_state *ps, uint32_t at)
 	       !__atomic_load_n(&u->tainted, __ATOMIC_RELAXED);
 }
 
-/* [part lock] The next units to look at, which count as tried from now on. Returns how many. */
+/* [part lock] Choose the next units to examine and mark them tried. Returns how many. */
 static uint32_t choose(const struct tm_part_state *ps, uint32_t *unit, uint32_t *from)
 {
 	uint32_t end = (uint32_t)(__atomic_load_n(&tm_zone.len, __ATOMIC_RELAXED) >> TM_UNIT_SHIFT);
@@ -100,7 +110,10 @@ static bool is_full(int fd, uint32_t unit)
 	return n >= FULL_PAGES;
 }
 
-/* Without a lock: what is given back meanwhile is refused, or zero all the same. */
+/*
+ * Called without a lock: if a unit is purged meanwhile, the kernel refuses or its pages are zero
+ * still.
+ */
 static void make_huge(uint32_t unit, uint32_t units)
 {
 	int err = tm_zone.os->collapse(tm_zone_page_addr(unit * TM_UNIT_PAGES),
@@ -131,7 +144,7 @@ static void collapse_units(const uint32_t *unit, uint32_t n)
 	tm_sys_close(fd);
 }
 
-/* True: there is more to be done. */
+/* One tick of a part. True: more is to be done. */
 static bool tick_part(enum tm_part part)
 {
 	struct tm_part_state *ps = tm_extent_lock(part);

@@ -11,43 +11,55 @@
 #include "shim/heap/zone.h"
 #include "shim/os/sys.h"
 
-/* Huge at once from here on. */
+/* Blocks of this length and more get huge pages without samples. */
 #define HUGE_BLOCK_PAGES (((size_t)32 << 20) >> TM_PAGE_SHIFT)
-/* Bands: by the power of two of the pages, from one granule on. */
+/* Bands: powers of two of the block's length; the first begins at one granule, the last is open. */
 #define BANDS 10u
-/* So many blocks later the program has probably written what it wanted to. */
+/*
+ * A block is sampled when this many further blocks of its band have come: by then the program has
+ * probably written what it wanted to.
+ */
 #define LAG 2u
-/* So much must have been seen, in so many blocks, and so much of it resident. */
+/*
+ * A band gets huge pages after this many samples, of blocks of this many pages in all, if this
+ * percentage of them was resident; it loses them below SPARSE_PERCENT.
+ */
 #define ENOUGH_PAGES (((size_t)2 << 20) >> TM_PAGE_SHIFT)
 #define ENOUGH_LOOKS 3u
 #define DENSE_PERCENT 80u
-#define SPARSE_PERCENT 60u /* and where it was dense, not any more below this */
-/* The past counts half after so many looks, so that a band may change. */
+#define SPARSE_PERCENT 60u
+/* The sums are halved after this many samples, so that a band can change. */
 #define MEMORY_LOOKS 16u
-/* After this many looks only one block in a few is looked at. */
+/*
+ * After LOOKS_MAX samples of a band only one block in LOOKS_RARE is sampled, by SAMPLE_PAGES pages
+ * of its middle.
+ */
 #define LOOKS_MAX 64u
 #define LOOKS_RARE 16u
 #define SAMPLE_PAGES 64u
-/* It was there at the last tick. */
+/* Flag of a lag entry: the block was already waiting at the previous tick. */
 #define SEEN ((uint32_t)1 << 31)
-/* Adjoining units that were not touched yet are advised together. */
+/* Up to this many untouched units behind the block are advised by the same call. */
 #define AHEAD_UNITS 8u
 
-/* So much must have grown, and be in use beside it. */
+/*
+ * tm_dense_grown gives huge pages once GROWN_PAGES were grown in all and the part has
+ * GROWN_PART_PAGES in use.
+ */
 #define GROWN_PAGES (((size_t)4 << 20) >> TM_PAGE_SHIFT)
 #define GROWN_PART_PAGES (((size_t)8 << 20) >> TM_PAGE_SHIFT)
 
-/* Per heap, of blocks. */
+/* Spans get huge pages once this much per heap is advised for blocks. */
 #define SPANS_FROM_UNITS (((size_t)128 << 20) >> TM_UNIT_SHIFT)
 
 static _Atomic uint64_t grown_pages;
 
-/* All relaxed: a lost look does no harm. */
+/* All accesses are relaxed: a lost sample does no harm. */
 static struct band {
 	_Atomic bool huge;
 	_Atomic uint32_t notes, looks, all_looks;
 	_Atomic uint64_t seen_pages, resident_pages;
-	_Atomic uint64_t lag[LAG]; /* page << 32 | SEEN | pages; 0: none */
+	_Atomic uint64_t lag[LAG]; /* blocks to sample: page << 32 | SEEN | pages; 0: none */
 } bands[BANDS];
 
 static bool is_allowed(void)
@@ -63,7 +75,7 @@ static struct band *band_of(size_t pages)
 	return &bands[tm_bits_min(log2 > least ? log2 - least : 0, BANDS - 1)];
 }
 
-/* The whole units inside. */
+/* The whole units within these pages; returns how many, and the page of the first. */
 static size_t units_in(uint32_t page, size_t pages, uint32_t *ret_page)
 {
 	size_t first = tm_bits_align_up(page, TM_UNIT_PAGES);
@@ -93,7 +105,7 @@ static void look(struct band *b, uint64_t block)
 	char *from = tm_zone_page_addr((uint32_t)(block >> 32) + (uint32_t)(pages - sample) / 2);
 	size_t n = 0;
 
-	/* given back since: nothing is known of it any more */
+	/* some of it was purged since: the sample would say nothing about the program */
 	if (tm_place_cold_pages((uint32_t)(block >> 32), pages) != 0)
 		return;
 	if (tm_sys_mincore(from, sample * TM_PAGE_BYTES, resident) != 0)
@@ -124,7 +136,7 @@ static void judge(struct band *b)
 	atomic_store_explicit(&b->resident_pages, full / 2, memory_order_relaxed);
 }
 
-/* Nothing of the unit is resident, so that its first touch may bring a huge page. */
+/* Nothing of the unit is resident, so its first touch can fault in a huge page. */
 static bool is_untouched(uint32_t unit, enum tm_part part)
 {
 	const struct tm_unit *u = &tm_zone.units[unit];
@@ -148,8 +160,9 @@ static void make_huge(enum tm_part part, uint32_t page, size_t pages, uint32_t a
 }
 
 /*
- * Spans are for many sizes, and the last of each size is written in part: up to some MiB in each heap.
- * That is little where so much more stands on huge pages and is full.
+ * Each heap has spans of many classes, and the last span of each class is only partly written: with
+ * huge pages that costs up to some MiB per heap. That is little where far more memory of blocks is
+ * on huge pages and full.
  */
 static bool is_small_beside_blocks(void)
 {
@@ -157,7 +170,10 @@ static bool is_small_beside_blocks(void)
 	       SPANS_FROM_UNITS * (uint64_t)tm_bits_max(tm_heap_count(), 1);
 }
 
-/* Whole units that were advised for others, and are not touched yet. */
+/*
+ * Withdraw the advice from the block's whole units that were advised for other blocks and are still
+ * untouched.
+ */
 static void make_small(enum tm_part part, uint32_t page, size_t pages)
 {
 	uint32_t first;

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dense: which blocks get huge pages. A huge page under memory that a program reserves and hardly
- * touches makes 2 MiB of every touched byte: an engine with 70 MiB touched of 456 MiB held 309 (H58);
- * its small blocks were full and its large ones empty. So blocks are judged by their length, in bands
- * of powers of two: a band starts with small pages, and it is looked at how full its blocks are some
- * blocks later, living or freed. While they are full, the memory of its next ones is advised before
- * its first touch. Blocks of 32 MiB and more that were not asked for as zeros are weights and caches:
- * huge at once.
+ * dense: decides which blocks get transparent huge pages.
  *
- * tm_dense_note under the part's lock; several parts may do so at once. A look is one system call,
- * for the first blocks of a band and then for one in a few, and is not taken under a system call
- * filter (H68).
+ * A huge page under memory that a program reserves but hardly touches makes 2 MiB resident for
+ * every byte touched: an engine that touched 70 of 456 MiB held 309 (H58); its small blocks were
+ * full and its large ones nearly empty. So blocks are classified by length, in bands of powers of
+ * two. A band starts on small pages. Its blocks are sampled for how much of them is resident after
+ * two further blocks of the band have come, whether they are still live or already free. While a
+ * band's blocks are full, MADV_HUGEPAGE is given for its next blocks before their first touch.
+ * Blocks of 32 MiB and more that were not requested zeroed are weights and caches: they get huge
+ * pages at once.
+ *
+ * A sample is one mincore(2): for a band's first 64 samples every block, then one block in 16. None
+ * is taken under a system call filter (H68).
+ *
+ * All counters are relaxed atomics, since several parts may note blocks at once; see each function
+ * for the lock it needs.
  */
 #ifndef TM_HEAP_DENSE_H
 #define TM_HEAP_DENSE_H
@@ -18,26 +23,33 @@
 #include "shim/base/attrs.h"
 #include "shim/heap/large.h"
 
-/* The part hands out memory for a block that was not resident. [part lock] */
+/*
+ * [part lock] The part is about to hand out these pages, some of which are not resident: sample an
+ * older block of the band, and advise or decline huge pages for this one.
+ */
 void tm_dense_note(enum tm_part part, uint32_t page, size_t pages);
 
 /*
- * The same of memory for a block that has outgrown another, or for its new end: it was written as far as
- * it went, and will be again. So it is huge at once, in a part that a few units more don't make larger,
- * once enough has grown: buffers that grow row by row would else fault at each of them.
+ * [part lock] The same for pages that a growing block gets: a longer copy of it, or its extension
+ * in place. What it held so far was written, and the rest will be. So these pages get huge pages at
+ * once if the part is large enough that a few units more don't matter, and enough was grown before;
+ * buffers that grow row by row would otherwise fault for every row.
  */
 void tm_dense_grown(enum tm_part part, uint32_t page, size_t pages);
 
 /*
- * From a helper, before it gives anything back: looks at the blocks that nobody came to look at for a
- * tick. Where a program rests between its steps they would be gone when the next ones come.
+ * [purge lock] At each tick, before anything is purged: sample the blocks that have waited since
+ * the previous tick. If a program rests between its steps, they would be purged before further
+ * blocks of their bands come.
  */
 void tm_dense_tick(void);
 
-/* A block begins that belongs to the caller. No lock. */
+/*
+ * A block of `pages` pages at p, owned by the caller, was handed out: advise its whole units if it
+ * is 32 MiB or longer. Takes no lock.
+ */
 void tm_dense_born(void *p, size_t pages, enum tm_fill fill);
 
-/* Tests only. */
 void tm_dense_clear(void);
 
 #endif

@@ -10,20 +10,25 @@
 #include "shim/heap/purge.h"
 
 /*
- * Taken of what was given back, until others give as much; more than the second is not asked of them at
- * once, however long they had nothing.
+ * Pages made resident by requests of the part of spans before other parts are asked to give up as
+ * much, and the most that is asked of them at once, however long they had nothing to give.
  */
 #define COLD_PAGES TM_UNIT_PAGES
 #define COLD_PAGES_MAX (4 * TM_UNIT_PAGES)
 
-/* Bytes the zone grows by; the part's own size up to now, within these. */
+/* The zone grows by the part's size up to now, clamped to these bounds. */
 #define STEP_MIN_BYTES TM_UNIT_BYTES
 #define STEP_MAX_BYTES ((size_t)64 << 20)
-/* Spans are short and come one by one: what a step has beyond them is address space for nothing. */
+/*
+ * The part of spans grows by a quarter of its size: spans are short and come one by one, so a
+ * larger step would only hold address space.
+ */
 #define SPAN_STEP_SHARE 4u
 
 struct tm_part_state tm_parts[TM_PART_COUNT];
-/* Apart from them: a part that nothing is taken of stays untouched, at the start and in a fork. */
+/*
+ * Not in tm_parts, so that the state of an unused part stays untouched, at the start and in a fork.
+ */
 static struct tm_lock locks[TM_PART_COUNT] TM_AT_FORK_DATA;
 
 static void part_reset(struct tm_part_state *ps)
@@ -49,8 +54,8 @@ TM_AT_START_CODE void tm_extent_init(void)
 }
 
 /*
- * A thread that vanished in a raw fork may have left this part half changed. What was free then is
- * abandoned in this process, and memory from before is not reused when it is freed.
+ * A thread that vanished in a raw fork may have left this part half changed. Its free memory is
+ * abandoned in this process, and blocks from before the fork are not reused when they are freed.
  */
 static TM_COLD void part_abandon(struct tm_part_state *ps)
 {
@@ -119,7 +124,7 @@ static void run_unlink(struct tm_part_state *ps, uint32_t page, uint32_t pages)
 	}
 }
 
-/* Cut pages at `at` out of the free run that begins at `run`. */
+/* Cut the pages at `at` out of the free run that begins at `run`. */
 void tm_extent_carve(struct tm_part_state *ps, uint32_t run, uint32_t at, uint32_t pages)
 {
 	uint32_t run_pages = *tm_part_tag(run) & ~TM_TAG_FREE;
@@ -134,7 +139,7 @@ void tm_extent_carve(struct tm_part_state *ps, uint32_t run, uint32_t at, uint32
 	tm_part_add(&ps->free_pages, -(uint64_t)pages);
 }
 
-/* Make pages free, one run with their free neighbours of the same part. */
+/* Make pages free and coalesce them with free neighbours of the same part. Returns the run. */
 void tm_extent_join(struct tm_part_state *ps, uint32_t start, uint32_t pages, uint32_t *ret_run,
 		    uint32_t *ret_pages)
 {
@@ -167,7 +172,7 @@ void tm_extent_join(struct tm_part_state *ps, uint32_t start, uint32_t pages, ui
 	*ret_pages = end - run;
 }
 
-/* Free pages that end where the part's next step begins. */
+/* Length of the free run that ends where the part's next step begins; 0: there is none. */
 static uint32_t free_at_front(const struct tm_part_state *ps)
 {
 	uint32_t next = tm_zone_next(tm_part_of(ps));
@@ -184,7 +189,7 @@ static bool grow(struct tm_part_state *ps, uint32_t pages, uint32_t align)
 	size_t need, want, got;
 	uint32_t page, run, run_pages;
 
-	/* within a unit that is mapped in part, an alignment may cost up to itself */
+	/* in a partly mapped unit, alignment may cost up to align pages */
 	if (align > TM_GRANULE_PAGES && align <= TM_UNIT_PAGES &&
 	    tm_zone_next(tm_part_of(ps)) % TM_UNIT_PAGES)
 		more += align;
@@ -215,7 +220,10 @@ static bool find_or_grow(struct tm_part_state *ps, size_t pages, size_t align,
 		return false;
 	if (tm_place_find(ps, (uint32_t)pages, (uint32_t)align, ret_found))
 		return true;
-	/* the step may not adjoin the free end of the part, at the end of a chunk: then a second one */
+	/*
+	 * at the end of a chunk the step need not adjoin the part's free end: then it takes a
+	 * second one
+	 */
 	for (int i = 0; i < 2; i++)
 		if (grow(ps, (uint32_t)pages, (uint32_t)align) &&
 		    tm_place_find(ps, (uint32_t)pages, (uint32_t)align, ret_found))
@@ -226,12 +234,13 @@ static bool find_or_grow(struct tm_part_state *ps, size_t pages, size_t align,
 enum place {
 	PLACE_NONE,
 	PLACE_FOUND,
-	PLACE_WARM, /* all of it may be resident */
+	PLACE_WARM, /* found, and no page is known to be non-resident */
 };
 
 /*
- * Before there is new memory, what lies idle in other parts and is resident. Memory that was given
- * back is new memory too; as the part takes it piece by piece, others give up as much in units.
+ * Before memory is made resident, use idle resident memory of other parts. Purged memory counts as
+ * new here: as the part makes it resident piece by piece, other parts give up as much in whole
+ * units.
  */
 static enum place find_or_use_others(struct tm_part_state *ps, size_t pages, size_t align,
 				     struct tm_place *ret_found)
@@ -259,10 +268,10 @@ static enum place find_or_use_others(struct tm_part_state *ps, size_t pages, siz
 	if (!tm_purge_others_idle(tm_part_of(ps), fresh))
 		return found ? PLACE_FOUND : PLACE_NONE;
 	ps->cold_pages = 0;
-	/* what is more than others give at once, they give the next time */
+	/* what exceeds the limit of one call is asked for at the next one */
 	if (fresh > TM_PURGE_CALLER_BYTES >> TM_PAGE_SHIFT)
 		ps->unpaid_pages = fresh - (TM_PURGE_CALLER_BYTES >> TM_PAGE_SHIFT);
-	/* parts' locks are not nested */
+	/* two parts' locks are never held at once */
 	tm_extent_unlock(ps);
 	(void)tm_purge_use_others(tm_part_of(ps), found ? pages : fresh, fresh);
 	(void)tm_extent_lock(tm_part_of(ps));
@@ -273,8 +282,8 @@ static enum place find_or_use_others(struct tm_part_state *ps, size_t pages, siz
 }
 
 /*
- * Where the run begins that the free page belongs to, which is the first page of a granule: over
- * free granules by the units' masks, then by the tags of the granule in which the run begins.
+ * The start of the free run that `page`, the first page of a granule, belongs to: over free
+ * granules by the masks of the units, then by the tags of the granule in which the run begins.
  */
 uint32_t tm_extent_run_start(const struct tm_part_state *ps, uint32_t page)
 {
@@ -294,7 +303,7 @@ uint32_t tm_extent_run_start(const struct tm_part_state *ps, uint32_t page)
 	return page;
 }
 
-/* What is in use has changed; so much was taken. */
+/* Tell the part's swing that its use has changed, by `taken` pages taken or by a free (0). */
 static void tell(struct tm_part_state *ps, size_t taken)
 {
 	if (tm_swing_note(&ps->swing, ps->mapped_pages - ps->free_pages, tm_part_idle_pages(ps),
@@ -304,11 +313,11 @@ static void tell(struct tm_part_state *ps, size_t taken)
 	}
 }
 
-/* What is known of the pages wanted. */
+/* A request for pages. */
 struct want {
 	size_t pages;
 	size_t align;
-	bool grown; /* a block that is too short now will be copied there */
+	bool grown; /* a growing block will be copied there */
 };
 
 static uint32_t take(struct tm_part_state *ps, const struct want *want)
@@ -347,7 +356,7 @@ static void *take_any(enum tm_part part, const struct want *want)
 	return at == TM_PAGE_NIL ? NULL : tm_zone_page_addr(at);
 }
 
-/* A request far beyond all that is free fails without the cost of giving that back. */
+/* False for a request far larger than all free memory: it fails without purging first. */
 static bool may_be_rescued(size_t pages)
 {
 	uint64_t free_pages = tm_grow_retained() >> TM_PAGE_SHIFT;
@@ -376,7 +385,7 @@ void *tm_extent_take_grown(enum tm_part part, size_t pages)
 	return take_or_rescue(part, &(struct want){pages, 1, true});
 }
 
-/* Write zeros where a page of [from, to) of the unit may hold something. */
+/* Zero those pages [from, to) of the unit that may hold data. */
 static void zero_unit(const struct tm_unit *u, uint32_t page, uint32_t from, uint32_t to)
 {
 	char *base = tm_zone_page_addr(page & ~(TM_UNIT_PAGES - 1));
@@ -405,8 +414,9 @@ static void *take_zero(enum tm_part part, size_t pages, size_t align_pages)
 		return NULL;
 	}
 	/*
-	 * What was resident must be known from before the take. The inner units belong to the block
-	 * alone, so their words stay as they are until it has been zeroed without the lock.
+	 * The state from before the take says which pages may hold data. Edge units are shared with
+	 * other blocks, so they are copied. The inner ones belong to this block alone: their words
+	 * stay unchanged until the block was zeroed without the lock.
 	 */
 	end = at + (uint32_t)pages;
 	first = at / TM_UNIT_PAGES;
@@ -459,7 +469,7 @@ bool tm_extent_take_at(enum tm_part part, void *start, size_t pages)
 	uint32_t at = tm_zone_page(start);
 	bool ok = false;
 
-	/* a block may end at the front, where no unit follows */
+	/* the block may end at the zone's front, where there is no next unit */
 	if (tm_zone_offset(start) >= __atomic_load_n(&tm_zone.len, __ATOMIC_RELAXED))
 		return false;
 	ps = tm_extent_lock(part);
@@ -497,14 +507,18 @@ void tm_extent_give(enum tm_part part, void *start, size_t pages)
 }
 
 /*
- * Relabel cut-out units, which the caller owns, under the old part's lock: its neighbours must not
- * join what is no longer of their part. Then they are the new part's free memory.
+ * Move units that were cut out of the free memory of `ps` to part `to`. They are relabelled under
+ * the old part's lock, so that its neighbours don't coalesce with them; then they are made free in
+ * the new part. Releases the lock of `ps`.
  */
 void tm_extent_relabel(struct tm_part_state *ps, enum tm_part to, uint32_t page, uint32_t pages)
 {
 	uint32_t run, run_pages;
 
-	/* in use until they are given: who looks over all units of the new part must not find them free */
+	/*
+	 * they count as used until they are given: whoever walks the new part must not find them
+	 * free
+	 */
 	for (uint32_t i = 0; i < pages / TM_UNIT_PAGES; i++) {
 		tm_unit_unlist(ps, page / TM_UNIT_PAGES + i);
 		tm_zone_unit(page)[i].used = UINT32_MAX;
@@ -516,7 +530,9 @@ void tm_extent_relabel(struct tm_part_state *ps, enum tm_part to, uint32_t page,
 
 	ps = tm_extent_lock(to);
 	tm_part_add(&ps->mapped_pages, pages);
-	if (TM_UNLIKELY(page < ps->trusted)) { /* it does not take memory from before */
+	if (TM_UNLIKELY(
+		    page <
+		    ps->trusted)) { /* the part was abandoned after these pages were mapped: they are lost */
 		tm_extent_unlock(ps);
 		return;
 	}

@@ -6,7 +6,7 @@
 #include "shim/heap/span.h"
 #include "shim/heap/trim.h"
 
-/* A child that frees so many is here to stay. */
+/* A child that has freed this many slots will run on: the rest is marked at once. */
 #define FREES_BY_CLASS 64u
 
 bool tm_inherit_lost;
@@ -21,7 +21,10 @@ void tm_inherit_begin(struct tm_heap *h)
 	__builtin_memset(h->inherited_done, 0, sizeof(h->inherited_done));
 }
 
-/* What a thread that vanished wrote last may be missing: then the rest of the list is. */
+/*
+ * Mark the slots of one list. The last stores of a thread that vanished in the fork may be missing:
+ * at the first slot that is not of this heap and class the rest of the list is dropped.
+ */
 static void settle_list(struct tm_heap *h, unsigned klass)
 {
 	for (struct tm_slot **link = &h->list[klass]; *link != NULL; link = &(*link)->next) {
@@ -37,7 +40,7 @@ static void settle_list(struct tm_heap *h, unsigned klass)
 	}
 }
 
-/* TM_LISTS: of all classes. */
+/* Mark the parked slots of a class; TM_LISTS: of all classes. */
 static void settle_parked(struct tm_heap *h, unsigned klass)
 {
 	if (h->parked_spans == 0)
@@ -83,7 +86,7 @@ bool tm_inherit_settle(struct tm_heap *owner, struct tm_heap *mine, unsigned kla
 		settle_own(owner, klass);
 		return true;
 	}
-	/* of a thread that is not here; who adopts it does the same */
+	/* its thread does not exist in this process; whoever adopts the heap does the same */
 	tm_heap_lock();
 	if (tm_inherit_is_open(owner))
 		tm_inherit_settle_all(owner);

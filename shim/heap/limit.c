@@ -8,15 +8,15 @@
 #include "shim/heap/purge.h"
 #include "shim/os/proc.h"
 
-/* Below this no limit is worth reading a file. */
+/* The limit is not read while the process is smaller than this. */
 #define WORTH_BYTES ((size_t)8 << 20)
-/* Give back from 85 % of the limit on, and again after every further 2 %. */
+/* Memory is near the limit from 85 % of it on, and again after every further 2 %. */
 #define NEAR_PERCENT 85u
 #define STEP_PERCENT 2u
 
 static _Atomic uint64_t limit_bytes; /* 0: not read yet; UINT64_MAX: none */
-static _Atomic bool unfiltered;      /* the kernel said so, and no filter came since */
-static _Atomic uint64_t next_bytes;  /* memory at which to give back */
+static _Atomic bool unfiltered; /* the kernel said that there is no filter, and none came since */
+static _Atomic uint64_t next_bytes; /* held bytes from which memory is near the limit */
 
 static uint64_t held_bytes(void)
 {

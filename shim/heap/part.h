@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * part: the state of one part, shared by extent.c (runs and bins), unit.c (what is resident) and
- * purge.c (what goes back), and by nobody else. Everything is under the part's lock.
+ * part: the state of one part. Shared by extent.c (runs and bins), unit.c (what is resident),
+ * purge.c (what goes back) and their helpers below, and used by nobody else. All of it is under the
+ * part's lock unless said otherwise.
  */
 #ifndef TM_HEAP_PART_H
 #define TM_HEAP_PART_H
@@ -23,28 +24,29 @@ struct tm_unit_list {
 };
 
 struct tm_part_state {
-	bool ready;       /* the lists are initialised */
-	uint32_t levels;  /* bit: the level has a non-empty bin */
-	uint32_t trusted; /* pages below were abandoned with a vanished thread's half-done work */
-	uint16_t steps[TM_BIN_LEVELS]; /* bit: the bin is not empty */
+	bool ready;      /* the bins and lists are initialised */
+	uint32_t levels; /* bit per level that has a non-empty bin */
+	/* pages below this are not reused: a vanished thread may have left their runs half changed */
+	uint32_t trusted;
+	uint16_t steps[TM_BIN_LEVELS]; /* bit per non-empty bin of the level */
 	uint32_t bins[TM_BIN_LEVELS][TM_BIN_STEPS];
 
 	struct tm_unit_list whole;  /* wholly free, maybe resident: oldest first */
 	struct tm_unit_list sparse; /* partly free, some free granules maybe resident */
-	uint32_t sparse_granules;   /* of the units of that list */
-	uint32_t whole_low;         /* fewest in `whole` since purge.c looked last */
+	uint32_t sparse_granules;   /* idle granules of the units in `sparse` */
+	uint32_t whole_low;         /* low-water mark of whole.count in this tick */
 	uint32_t tick;              /* purge.c's count of ticks */
 	struct tm_swing swing;
 
-	uint32_t warm_page;     /* where resident memory was found last, its end */
-	uint64_t cold_pages;    /* taken of what had been given back, since others had to give */
-	uint64_t unpaid_pages;  /* of these, what others still have to give */
-	uint64_t fresh_pages;   /* [atomic] taken that had to be made resident, over all time */
-	uint32_t settle_unit;   /* settle.c: where it goes on, */
-	uint64_t settle_pages;  /* fresh pages when it began, */
-	uint64_t settled_pages; /* and when it had been everywhere */
+	uint32_t warm_page;     /* end of the place last found resident */
+	uint64_t cold_pages;    /* made resident since other parts last had to give up memory */
+	uint64_t unpaid_pages;  /* of these, what other parts still have to give */
+	uint64_t fresh_pages;   /* [atomic] pages made resident by requests, over all time */
+	uint32_t settle_unit;   /* settle.c: the unit where the next call continues, */
+	uint64_t settle_pages;  /* fresh_pages when the current walk began, */
+	uint64_t settled_pages; /* and when the last complete walk began */
 	uint64_t mapped_pages;  /* [lock], read without it: */
-	uint64_t free_pages;    /* so both are written by tm_part_add */
+	uint64_t free_pages;    /* written by tm_part_add only */
 	uint64_t purged_pages;
 	uint64_t takes;
 	uint64_t gives;
@@ -60,13 +62,13 @@ TM_INLINE uint32_t *tm_part_tag(uint32_t page)
 	return &tm_zone.tags[page];
 }
 
-/* [lock] `by` may be negative, as an unsigned number. */
+/* [lock] Add to mapped_pages or free_pages; `by` may be negative, in two's complement. */
 TM_INLINE void tm_part_add(uint64_t *pages, uint64_t by)
 {
 	__atomic_store_n(pages, *pages + by, __ATOMIC_RELAXED);
 }
 
-/* Without the lock a figure of a moment ago, in which the two may not fit each other. */
+/* Pages handed out. Without the lock the two numbers may be of different moments. */
 TM_INLINE uint64_t tm_part_used_pages(enum tm_part part)
 {
 	uint64_t mapped = __atomic_load_n(&tm_parts[part].mapped_pages, __ATOMIC_RELAXED);
@@ -75,7 +77,7 @@ TM_INLINE uint64_t tm_part_used_pages(enum tm_part part)
 	return mapped > unused ? mapped - unused : 0;
 }
 
-/* Free and maybe resident. */
+/* Idle pages: free and maybe resident. */
 TM_INLINE uint64_t tm_part_idle_pages(const struct tm_part_state *ps)
 {
 	return (uint64_t)ps->whole.count * TM_UNIT_PAGES +
@@ -87,7 +89,7 @@ TM_INLINE enum tm_part tm_part_of(const struct tm_part_state *ps)
 	return (enum tm_part)(ps - tm_parts);
 }
 
-/* [lock] A unit of this part that is wholly free and stands in its list. */
+/* [lock] True for a unit of this part that is wholly free and on its list. */
 TM_INLINE bool tm_unit_is_whole(const struct tm_part_state *ps, uint32_t unit)
 {
 	const struct tm_unit *u = &tm_zone.units[unit];
@@ -95,7 +97,7 @@ TM_INLINE bool tm_unit_is_whole(const struct tm_part_state *ps, uint32_t unit)
 	return u->part == tm_part_of(ps) && u->used == 0 && (u->flags & TM_UNIT_LISTED);
 }
 
-/* Bin of a run: runs in one bin differ by less than a sixteenth. */
+/* The bin of a run; lengths in one bin differ by less than a sixteenth. */
 TM_INLINE void tm_part_bin(uint32_t pages, uint32_t *ret_level, uint32_t *ret_step)
 {
 	uint32_t log2 = 31 - (uint32_t)__builtin_clz(pages);
@@ -104,19 +106,22 @@ TM_INLINE void tm_part_bin(uint32_t pages, uint32_t *ret_level, uint32_t *ret_st
 	*ret_step = (pages >> (log2 - 4)) & (TM_BIN_STEPS - 1);
 }
 
-/* place.c */
+/* place.c; all need the part's lock unless said otherwise */
 struct tm_place {
-	uint32_t run; /* the free run it lies in */
+	uint32_t run; /* first page of the free run that contains the place */
 	uint32_t at;
 };
 
 bool tm_place_find(const struct tm_part_state *ps, uint32_t pages, uint32_t align,
 		   struct tm_place *best);
 
-/* Of these pages so many were given back, or never had: to take them is to get new memory. */
+/*
+ * How many of these pages are not resident, by granules: they were purged or never used. Needs no
+ * lock for an approximate answer.
+ */
 uint32_t tm_place_cold_pages(uint32_t at, size_t pages);
 
-/* A place with fewer of them than the one found, if there is any. */
+/* Replace the place found by one with fewer non-resident pages, if there is any. */
 void tm_place_warmest(struct tm_part_state *ps, uint32_t pages, uint32_t align,
 		      struct tm_place *found);
 
@@ -130,14 +135,14 @@ void tm_extent_join(struct tm_part_state *ps, uint32_t start, uint32_t pages, ui
 
 void tm_extent_relabel(struct tm_part_state *ps, enum tm_part to, uint32_t page, uint32_t pages);
 
-/* unmap.c; [part lock] */
+/* unmap.c; [part lock] address space goes back; return the bytes */
 size_t tm_unmap_end(struct tm_part_state *ps, uint32_t keep_units);
 size_t tm_unmap_all(enum tm_part part); /* takes the lock */
 
-/* purge.c: a window of the part's swing ended */
+/* purge.c: a window of the part's swing ended; note a surplus */
 void tm_purge_consider(const struct tm_part_state *ps);
 
-/* settle.c; [part lock] */
+/* settle.c; [part lock] prefault the page tables of reused memory */
 void tm_settle(struct tm_part_state *ps);
 
 /* unit.c */

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * place: where in a part's free memory a request goes. The best fit at the lowest address; where that
- * was given back, a place that is still resident. Changes nothing but the note of the last such
- * place; under the part's lock. See extent.h and part.h.
+ * place: chooses where in a part's free memory a request goes: the best fit at the lowest address
+ * or, if that was purged, a place that is still resident. Changes nothing but warm_page. Called
+ * under the part's lock. See extent.h and part.h.
  */
 #include "shim/base/bits.h"
 #include "shim/heap/part.h"
 
-#define CANDIDATES 8     /* runs looked at per bin, for the lowest address */
-#define ALIGNED_TRIES 64 /* and for a place that satisfies an alignment, over all bins */
+#define CANDIDATES 8     /* runs examined per bin for the lowest address */
+#define ALIGNED_TRIES 64 /* runs examined in all bins for a place that satisfies an alignment */
 
 /*
- * Where the best fit is not resident, so many free runs are looked through for a place that is, in so
- * many steps: some 10 us before a fault that takes 90. To leave the best fit must gain a sixteenth.
+ * If the best fit is not resident, up to WARM_RUNS free runs are searched for a place that is, over
+ * at most WARM_GRANULES granules: some 10 us to avoid a fault of 90. Such a place must have at
+ * least a sixteenth of the request's pages fewer to make resident.
  */
 #define WARM_RUNS 64
 #define WARM_GRANULES 4096u
 #define WARMER_SHARE 16u
 
-/* Where in the run a block could start; TM_PAGE_NIL if it doesn't fit. */
+/* The first page of the run where an aligned block could start; TM_PAGE_NIL if it doesn't fit. */
 static uint32_t place_in(uint32_t run, uint32_t pages, uint32_t align)
 {
 	uint32_t run_pages = *tm_part_tag(run) & ~TM_TAG_FREE;
@@ -103,7 +104,7 @@ uint32_t tm_place_cold_pages(uint32_t at, size_t pages)
 		uint32_t bit = from % TM_UNIT_GRANULES;
 		uint32_t n = (uint32_t)tm_bits_min(to - from, TM_UNIT_GRANULES - bit);
 		uint32_t mask = UINT32_MAX >> (TM_UNIT_GRANULES - n) << bit;
-		/* without the lock where the helper looks: a figure of a moment ago does */
+		/* the helper reads it without the lock; a slightly old value does no harm */
 		uint32_t touched = __atomic_load_n(&tm_zone.units[from / TM_UNIT_GRANULES].touched,
 						   __ATOMIC_RELAXED);
 
@@ -114,7 +115,7 @@ uint32_t tm_place_cold_pages(uint32_t at, size_t pages)
 	return (uint32_t)tm_bits_min(cold * TM_GRANULE_PAGES, pages);
 }
 
-/* Behind the last place that was found so, else in the units that became free last. */
+/* Try the place behind the last one found resident, then the units that became free last. */
 static bool warm_at_once(struct tm_part_state *ps, uint32_t pages, uint32_t align,
 			 struct tm_place *best)
 {
@@ -143,12 +144,12 @@ static bool warm_at_once(struct tm_part_state *ps, uint32_t pages, uint32_t alig
 struct search {
 	uint32_t pages;
 	uint32_t align;
-	uint32_t cold; /* pages of the best place */
-	uint32_t work; /* granules that may still be looked at */
+	uint32_t cold; /* pages of the best place that are not resident */
+	uint32_t work; /* granules that may still be examined */
 	struct tm_place best;
 };
 
-/* Slide through a run by granules. */
+/* Slide a window of the request's length through a run by granules, for the fewest cold pages. */
 static void look_through(struct search *s, uint32_t run)
 {
 	uint32_t end = run + (*tm_part_tag(run) & ~TM_TAG_FREE);

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pool: fixed pools. A pool holds a given number of slots for blocks of one requested size above
- * 64 KiB. Its memory is taken in whole units where it fills any, advised, and made resident in one
- * go when the first request of that size comes; from then on a request costs a pop and a free a
- * push, no page fault and no system call. Nothing of it ever goes back to the kernel: the purge sees
- * pages in use. When all slots are out, requests take the ordinary path and are counted.
+ * pool: fixed pools. A pool holds a given number of slots for blocks of one requested size above 64
+ * KiB. Its memory is taken in whole units if it fills any, gets huge pages, and is made resident at
+ * once when the first request of that size comes. From then on a request costs a pop and a free a
+ * push, without a page fault or a system call. Its memory never goes back to the kernel: the purge
+ * sees pages in use. When all slots are in use, requests take the ordinary path and are counted.
  *
- * A pool of a rule that says keep= and not pool= starts empty: freed blocks of the rule stay in it up
- * to that many bytes. Such slots are ordinary blocks that their part gets back when the pool is full.
+ * The pool of a rule that says keep= and not pool= starts empty: freed blocks of the rule stay in
+ * it up to that many bytes. Such slots are ordinary blocks; when the pool is full, freed ones go
+ * back to their part.
  *
  * A slot in use is a block of large.h in every respect; its granule names the pool.
  *
- * Smaller sizes come from spans of slots, so a pool of one is a pool of spans: as many as hold the given
- * number of slots of the size's class. Whoever needs a span of the class gets one of these, of the pool's
- * tier, and wholly free ones come back. Counters are in slots.
+ * Smaller sizes are slots of spans, so a pool of such a size is a pool of spans, as many as hold
+ * the given number of slots. Whatever thread needs a span of that class gets one of the pool's, of
+ * the pool's tier; wholly free spans come back to it. The counters reported are in slots.
  *
- * Any thread may call. One lock per pool (rank POOL), held while the pool is filled; the first requests
- * of one size in many threads wait for each other once. A lock that a raw fork left behind is
- * stolen, and the free slots are found again by their granules: a slot is out exactly if its granule
- * has an owner, which changes under the lock only.
+ * Any thread may call. One lock per pool (rank POOL), held while the pool is filled, so the first
+ * requests of one size in many threads wait for each other once. A lock that a raw fork left behind
+ * is stolen, and the free slots are found again by their granules: a slot is in use exactly if its
+ * granule has an owner, which changes under the lock only.
  *
- * Invariants (tm_pool_check): no slot is twice in `slot`; free slots have no owner; those in use and
- * the free ones are all there are.
+ * Invariants (tm_pool_check): no slot is twice in `slot`; free slots have no owner; slots in use
+ * and free slots are all there are.
  */
 #ifndef TM_HEAP_POOL_H
 #define TM_HEAP_POOL_H
@@ -42,32 +43,34 @@ struct tm_pool_chunk {
 
 struct tm_pool {
 	struct tm_lock lock;
-	uint16_t rule;       /* [const] number of the rule it belongs to; 0: the user's list */
-	uint8_t tier;        /* [const] enum tm_tier of its blocks; TM_TIER_ALL: any */
-	uint8_t part;        /* [const] enum tm_part */
-	uint32_t count;      /* [const] slots to hold; the most it keeps */
+	uint16_t rule;  /* [const] number of the rule it belongs to; 0: of TIERMALLOC_POOLS */
+	uint8_t tier;   /* [const] enum tm_tier of its blocks; TM_TIER_ALL: any */
+	uint8_t part;   /* [const] enum tm_part */
+	uint32_t count; /* [const] slots (or spans) to hold; of a keeping pool the most it keeps */
 	uint32_t slot_pages; /* [const] */
-	uint64_t bytes;      /* [const] what is asked for, exactly; up to 64 KiB: or its class */
-	uint16_t per_span;   /* [const] slots of a span of a smaller size; else 0 */
-	bool fills;          /* [const] ahead; else it keeps what was freed */
+	uint64_t bytes; /* [const] requested size that it serves; up to 64 KiB: the whole class */
+	uint16_t per_span;   /* [const] slots per span, for sizes up to 64 KiB; else 0 */
+	bool fills;          /* [const] filled in advance; else it keeps freed blocks */
 	uint8_t chunks;      /* [lock] */
-	uint32_t owned;      /* [lock] slots there are */
-	uint32_t free;       /* [lock] of these in `slot` */
+	uint32_t owned;      /* [lock] slots that exist */
+	uint32_t free;       /* [lock] of these, free ones in `slot` */
 	uint32_t in_use;     /* [lock] */
 	uint32_t high_water; /* [lock] largest in_use */
-	uint32_t next_fill;  /* [lock] misses that may pass before filling is tried again */
+	uint32_t next_fill;  /* [lock] number of misses at which filling is tried again */
 	uint64_t hits;       /* [lock] */
-	uint64_t misses;     /* [lock] of its size, not served though slots may be free */
-	uint64_t exhausted;  /* [lock] of its size while all slots were in use */
-	uint32_t *slot;      /* [lock] stack of free slots: their pages; lowest on top at first */
+	uint64_t misses;     /* [lock] other requests of its size that were not served */
+	uint64_t exhausted;  /* [lock] requests of its size while all slots were in use */
+	/* [lock] stack of free slots, by their first page; at first the lowest is on top */
+	uint32_t *slot;
 	struct tm_pool_chunk chunk[TM_POOL_CHUNKS]; /* [lock] */
 };
 
 struct tm_pools {
-	_Atomic uint32_t count;                          /* pools below are whole */
-	_Atomic uint8_t index[1u << TM_POOL_INDEX_BITS]; /* number + 1, by size and rule */
-	uint8_t of_class[TM_CLASSES];                    /* [const after boot] number + 1 */
-	uint64_t wished;                                 /* [lock] of it, by pools that fill */
+	_Atomic uint32_t count; /* pools below this are complete */
+	_Atomic uint8_t
+		index[1u << TM_POOL_INDEX_BITS]; /* hash table by size and rule: number + 1 */
+	uint8_t of_class[TM_CLASSES];            /* [const after boot] number + 1 */
+	uint64_t wished;                         /* [lock] bytes of all pools filled in advance */
 	struct tm_pool pool[TM_POOLS_MAX];
 };
 extern TM_HIDDEN struct tm_pools tm_pools;
@@ -82,8 +85,10 @@ struct tm_pool_wish {
 };
 
 /*
- * 0; -EINVAL: of a rule and not above 64 KiB, or more than there are addresses; -EFBIG: all together more
- * than the machine has memory; -EEXIST; -ENOSPC; -ENOMEM. Those up to 64 KiB at boot only.
+ * Make a pool. 0; -EINVAL: a rule's pool for 64 KiB or less, or more bytes than the zone has
+ * addresses for; -EFBIG: all pools together exceed the machine's memory; -EEXIST: the size has a
+ * pool; -ENOSPC: TM_POOLS_MAX exist; -ENOMEM. Pools for sizes up to 64 KiB may be made at boot
+ * only.
  */
 int tm_pool_make(const struct tm_pool_wish *wish);
 
@@ -92,14 +97,14 @@ TM_INLINE uint64_t tm_pool_key(uint64_t bytes, unsigned rule)
 	return bytes | (uint64_t)rule << 48;
 }
 
-/* The pool of a size and rule, or NULL. A load and a branch where there are no pools. */
+/* The pool of a size and rule, or NULL. Costs a load and a branch where there are no pools. */
 TM_INLINE struct tm_pool *tm_pool_find(size_t bytes, unsigned rule)
 {
 	if (TM_LIKELY(atomic_load_explicit(&tm_pools.count, memory_order_relaxed) == 0))
 		return NULL;
 	for (size_t at = tm_hash_slot(tm_pool_key(bytes, rule), TM_POOL_INDEX_BITS);;
 	     at = (at + 1) % (1u << TM_POOL_INDEX_BITS)) {
-		/* acquire: who sees the number sees the pool */
+		/* acquire: whoever sees the number sees the pool */
 		unsigned n = atomic_load_explicit(&tm_pools.index[at], memory_order_acquire);
 
 		if (n == 0)
@@ -109,7 +114,7 @@ TM_INLINE struct tm_pool *tm_pool_find(size_t bytes, unsigned rule)
 	}
 }
 
-/* The pool of a class's spans, or NULL. */
+/* The pool of this class's spans, or NULL. */
 TM_INLINE struct tm_pool *tm_pool_of_class(unsigned klass)
 {
 	if (TM_LIKELY(atomic_load_explicit(&tm_pools.count, memory_order_relaxed) == 0) ||
@@ -118,10 +123,13 @@ TM_INLINE struct tm_pool *tm_pool_of_class(unsigned klass)
 	return &tm_pools.pool[tm_pools.of_class[klass] - 1];
 }
 
-/* A span's memory, resident and nobody's; NULL: all are out, the ordinary path serves. */
+/*
+ * Take the memory of a span, resident and without an owner. NULL: all are in use, take the ordinary
+ * path.
+ */
 void *tm_pool_take_span(struct tm_pool *pool);
 
-/* Back, when it is wholly free and its granules have no owner. False: it is not of this pool. */
+/* Give a wholly free span back; its granules have no owner. False: it is not of this pool. */
 bool tm_pool_give_span(struct tm_pool *pool, void *base);
 
 enum tm_pool_answer {
@@ -130,20 +138,20 @@ enum tm_pool_answer {
 	TM_POOL_EXHAUSTED,
 };
 
-/* A block of the pool, published; or NULL, and the ordinary path serves. */
+/* Take a block of the pool, published as by tm_large_publish. NULL: take the ordinary path. */
 void *tm_pool_take(struct tm_pool *pool, const struct tm_large_request *r,
 		   enum tm_pool_answer *ret_answer);
 
-/* A request of the pool's size that it may not serve, since its tier is another. */
+/* Count a request of the pool's size that it may not serve, since its tier differs. */
 void tm_pool_miss(struct tm_pool *pool);
 
-/* An ordinary block becomes one of a keeping pool: its free comes here. */
+/* Make an ordinary block one of a keeping pool, so that its free comes to the pool. */
 void tm_pool_adopt(struct tm_pool *pool, void *p);
 
-/* 0, or -EINVAL where p is no block any more. */
+/* Free a block of a pool. 0, or -EINVAL if p is no longer a block. */
 int tm_pool_give(void *p, struct tm_granule *g);
 
-/* Free and resident, of all pools of a part; no lock, approximate. */
+/* Bytes of free slots of all pools of a part. Takes no lock; approximate. */
 size_t tm_pool_idle_bytes(enum tm_part part);
 
 struct tm_pool_stats {
@@ -151,14 +159,17 @@ struct tm_pool_stats {
 	enum tm_tier tier;
 };
 
-/* False: there is no such pool. No lock, approximate. */
+/* False: there is no such pool. Takes no lock; approximate. */
 bool tm_pool_stats(unsigned number, struct tm_pool_stats *ret_stats);
 
-/* At boot, with the memory that the machine has: pools that come later need their locks in the fork handlers' walk before anybody forks. */
+/*
+ * At boot. memory_bytes: of the machine; 0: not known. tm_pool_expect_rules registers the locks of
+ * pools that rules may make later, before anybody can fork.
+ */
 void tm_pool_init(uint64_t memory_bytes);
 void tm_pool_expect_rules(void);
 
-/* NULL, or the invariant that is broken. */
+/* Check all pools: NULL, or the invariant that is broken. */
 const char *tm_pool_check(void);
 
 /* Tests only. */

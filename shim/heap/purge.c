@@ -10,41 +10,40 @@
 #include "shim/heap/tier.h"
 #include "shim/os/clock.h"
 
-/* Defaults, and how they are spent. */
 #define AUTO_KEEP_BYTES ((size_t)4 << 20)
 #define AUTO_DECAY_MS TM_PURGE_USUAL_DECAY_MS
-#define WINDOW_MAX 64u /* ticks remembered: decays up to 6.4 s count by their low-water mark */
+#define WINDOW_MAX 64u /* ticks remembered: longer decays use the marks of the last 6.4 s */
 
-/* So much address space at the end of a part stays mapped although nothing of it is resident. */
+/* Non-resident units at the end of a part that stay mapped. */
 #define SPARE_ADDRESS_UNITS 16u
 
-/* Other parts' idle memory matters from this much on. */
-#define IDLE_UNITS_MIN 4u
+#define IDLE_UNITS_MIN 4u /* a part with fewer idle units gives none to blocks of another */
 /*
- * Freed ranges of grown blocks that are too little for a helper go by so many units for one: what a
- * buffer that doubled had last was often not written.
+ * While freed ranges of grown blocks are too small in all to start a helper, this many units of
+ * them are purged per unit made resident elsewhere: a doubled buffer's last half was often not
+ * written.
  */
 #define GROWN_FACTOR 4u
 
-/* One call to the kernel takes at most this: 8 units are about 100 us of huge pages. */
+/* Units per madvise call: 8 units of huge pages take about 100 us. */
 #define RUN_UNITS_MAX 8u
 
 /*
- * So much goes back on a request's time at once, of small pages some .6 ms; what is left when the next
- * caller looks, or by the helper.
+ * Units that a thread of the program purges per call, about .6 ms of small pages; others do the
+ * rest.
  */
 #define CALLER_UNITS (TM_PURGE_CALLER_BYTES / TM_UNIT_BYTES)
 
 /*
- * Idle granules of units that are in use: giving them splits huge pages, and they come back as 4 KiB
- * pages at eight times the price. So they stay while they are few beside what is live; where nothing
- * has happened for some decays, all but this go.
+ * Idle granules of units that are in use: purging them splits huge pages, and they come back as 4
+ * KiB pages at eight times the price. So they stay while they are few beside what is live. Once
+ * nothing happened in their unit for SPARSE_DECAYS decays, all but SPARSE_KEEP_BYTES go.
  */
-#define SPARSE_SHARE 10u /* a tenth of live memory */
+#define SPARSE_SHARE 10u /* of live memory: a tenth */
 #define SPARSE_DECAYS 3u
 #define SPARSE_KEEP_BYTES ((size_t)1 << 20)
 
-/* Stays at least when the surplus of a swing goes. */
+/* Idle memory that stays at least when a swing's surplus is purged. */
 #define SWING_KEEP_BYTES ((size_t)8 << 20)
 
 static struct tm_lock purge_lock = TM_LOCK_INIT(TM_RANK_PURGE);
@@ -52,12 +51,12 @@ static struct tm_lock purge_lock = TM_LOCK_INIT(TM_RANK_PURGE);
 static struct {
 	uint64_t last_ms;
 	struct {
-		uint32_t low[WINDOW_MAX]; /* whole units free all the time, per tick; a ring */
+		uint32_t low[WINDOW_MAX]; /* ring: low-water marks of free units, one per tick */
 		uint32_t ticks;
 	} window[TM_PART_COUNT];
-	size_t left_bytes;            /* that the one who is at it may still give back */
-	uint32_t owed[TM_PART_COUNT]; /* units that a tick found unneeded and did not get to */
-	size_t longest_bytes;         /* the most that a caller gave back at once */
+	size_t left_bytes;            /* bytes this call may still give back */
+	uint32_t owed[TM_PART_COUNT]; /* surplus units not purged yet */
+	size_t longest_bytes;         /* most that a thread of the program gave back in one call */
 } purge;
 
 static struct tm_purge_options options TM_AT_START_DATA; /* [const after configure] */
@@ -103,13 +102,13 @@ static uint32_t unit_granules_mask(uint32_t from, uint32_t to)
 	return (UINT32_MAX << from) & (UINT32_MAX >> (TM_UNIT_GRANULES - to));
 }
 
-/* Pages of a unit's granules from..to-1, to be given back. */
+/* Whole granules of free memory to be purged. */
 struct piece {
 	uint32_t page;
 	uint32_t pages;
 };
 
-/* Mark the granules of a piece used (cut out) or free again, with what is known of them. */
+/* Mark the granules of a piece used, while it is cut out of the free memory. */
 static void mark_cut(struct tm_part_state *ps, struct piece piece)
 {
 	for (uint32_t page = piece.page; page < piece.page + piece.pages;
@@ -148,8 +147,8 @@ static void mark_given(struct tm_part_state *ps, struct piece piece, bool ok)
 }
 
 /*
- * Give a free piece back: whole granules of one free run. The lock is dropped meanwhile, so every
- * cursor of the caller is void afterwards. Returns the bytes given back.
+ * Purge a piece of one free run; returns the bytes. Drops the lock: the caller's cursors are void
+ * after.
  */
 static size_t give_back(struct tm_part_state *ps, struct piece piece)
 {
@@ -160,7 +159,7 @@ static size_t give_back(struct tm_part_state *ps, struct piece piece)
 
 	tm_extent_carve(ps, tm_extent_run_start(ps, piece.page), piece.page, piece.pages);
 	mark_cut(ps, piece);
-	/* this was no need of the program's */
+	/* the drop in free units that this causes is no demand of the program */
 	count -= ps->whole.count;
 	ps->whole_low = low > count ? low - count : 0;
 	tm_extent_unlock(ps);
@@ -180,10 +179,10 @@ static size_t give_back(struct tm_part_state *ps, struct piece piece)
 
 enum age {
 	AGE_ANY,
-	AGE_TICK, /* free for a tick at least */
+	AGE_TICK, /* free since an earlier tick */
 };
 
-/* The oldest wholly free unit, with neighbours. */
+/* The oldest wholly free unit with free neighbours; AGE_TICK: without those freed in this tick. */
 static struct piece oldest_units(const struct tm_part_state *ps, uint32_t units_max, enum age age)
 {
 	uint32_t end = (uint32_t)(__atomic_load_n(&tm_zone.len, __ATOMIC_RELAXED) >> TM_UNIT_SHIFT);
@@ -213,7 +212,7 @@ static size_t purge_whole(struct tm_part_state *ps, uint32_t units)
 	return bytes;
 }
 
-/* The first run of idle granules of a unit; masks are not 0. */
+/* The unit's first run of idle granules (touched and unused); it must have some. */
 static struct piece first_idle(uint32_t at)
 {
 	const struct tm_unit *u = &tm_zone.units[at];
@@ -225,7 +224,7 @@ static struct piece first_idle(uint32_t at)
 			      (to - from) * TM_GRANULE_PAGES};
 }
 
-/* Idle granules of units in which nothing happened for so many ticks. */
+/* Purge idle granules of units unchanged for `ticks` ticks, down to keep_bytes. Returns bytes. */
 static size_t purge_sparse(struct tm_part_state *ps, uint32_t ticks, size_t keep_bytes,
 			   size_t bytes_max)
 {
@@ -245,7 +244,7 @@ static size_t purge_sparse(struct tm_part_state *ps, uint32_t ticks, size_t keep
 	return bytes;
 }
 
-/* Who gives back so much may give back less from now on. */
+/* Count bytes given back against the limit of the current call. */
 static void spend(size_t bytes)
 {
 	purge.left_bytes -= tm_bits_min(purge.left_bytes, bytes);
@@ -256,7 +255,9 @@ static uint32_t units_left(uint32_t units)
 	return (uint32_t)tm_bits_min(units, purge.left_bytes >> TM_UNIT_SHIFT);
 }
 
-/* Units that no tick of the decay needed. */
+/*
+ * Units that were free at every tick of the decay: the lowest of its marks, `low` being the newest.
+ */
 static uint32_t unneeded(enum tm_part part, uint32_t low, uint32_t ticks)
 {
 	uint32_t n = (uint32_t)tm_bits_min(ticks, WINDOW_MAX);
@@ -273,7 +274,7 @@ static uint32_t unneeded(enum tm_part part, uint32_t low, uint32_t ticks)
 	return least;
 }
 
-/* Marks of the past count what is gone now. */
+/* Subtract units that are purged now from earlier low-water marks, which count them. */
 static void forget_purged(enum tm_part part, uint32_t units)
 {
 	for (uint32_t i = 0; i < WINDOW_MAX; i++) {
@@ -288,7 +289,7 @@ static uint64_t surplus_pages(const struct tm_part_state *ps)
 	const struct tm_purge_policy *policy = policy_of(tm_part_of(ps));
 	size_t keep = tm_bits_max(policy->keep_bytes, SWING_KEEP_BYTES);
 
-	/* who asked for a longer decay shall have it */
+	/* a decay set longer than the default is respected */
 	if (policy->decay_ms > AUTO_DECAY_MS)
 		return 0;
 	return tm_swing_surplus(&ps->swing, ps->mapped_pages - ps->free_pages,
@@ -301,7 +302,7 @@ void tm_purge_consider(const struct tm_part_state *ps)
 		tm_purge_note_surplus();
 }
 
-/* Oldest idle granules of units that are in use, about so many pages. */
+/* Purge about this many pages of the oldest idle granules of units in use. Returns how many. */
 static uint64_t purge_granules(struct tm_part_state *ps, uint64_t pages)
 {
 	uint64_t done = 0;
@@ -331,7 +332,7 @@ static void purge_swing(struct tm_part_state *ps)
 	spend((size_t)done << TM_PAGE_SHIFT);
 }
 
-/* What a tick found unneeded, as much of it as may be. */
+/* Purge surplus units that a tick found, as many as the current call may. */
 static void pay(struct tm_part_state *ps)
 {
 	enum tm_part part = tm_part_of(ps);
@@ -356,7 +357,7 @@ static void pay_all(void)
 	}
 }
 
-/* Bytes that later ticks may still give back. */
+/* One tick of a part. Returns the bytes that later ticks may give back. */
 static size_t tick_part(enum tm_part part)
 {
 	const struct tm_purge_policy *policy = policy_of(part);
@@ -401,13 +402,13 @@ TM_AT_START_CODE void tm_purge_init(void)
 		tm_lock_release(&purge_lock);
 }
 
-/* A tick that comes a little early still counts: timers and clocks have their own grain. */
+/* A tick that comes a little early counts: timers and clocks have their own granularity. */
 static bool is_early(uint64_t now_ms)
 {
 	return now_ms - purge.last_ms < TM_PURGE_TICK_MS * 3 / 4;
 }
 
-/* [purge lock] Gives back no more than `left_bytes`. */
+/* [purge lock] Gives back no more than purge.left_bytes. */
 static size_t tick(uint64_t now_ms)
 {
 	size_t left = 0;
@@ -435,7 +436,7 @@ size_t tm_purge_tick(uint64_t now_ms)
 		pay_all();
 	} else {
 		left = tick(now_ms);
-		/* the helper, on nobody's time */
+		/* only the helper, since this takes no time from the program's threads */
 		if (tm_purge_mode() == TM_PURGE_TICKING && tm_collapse_tick())
 			left++;
 	}
@@ -443,7 +444,7 @@ size_t tm_purge_tick(uint64_t now_ms)
 	return left;
 }
 
-/* [purge lock] What one who has other things to do gave back. */
+/* [purge lock] Record what a call by a thread of the program gave back. */
 static void note_longest(void)
 {
 	purge.longest_bytes =
@@ -500,7 +501,7 @@ static size_t purge_all(enum tm_part part)
 	struct tm_part_state *ps = tm_extent_lock(part);
 	size_t bytes;
 
-	/* neighbours that became free in this tick are as good as any */
+	/* so that units which became free in this tick count as old */
 	ps->tick++;
 	bytes = purge_whole(ps, UINT32_MAX);
 	ps->tick++;
@@ -528,7 +529,7 @@ size_t tm_purge_now(void)
 	return tm_purge_tier(TM_TIER_ALL);
 }
 
-/* So many units must lie idle in a part before it gives any. */
+/* Idle units that another part must have before it gives any for a request of `part`. */
 static uint32_t idle_units(enum tm_part part, size_t pages)
 {
 	size_t units = (pages + TM_UNIT_PAGES - 1) / TM_UNIT_PAGES;
@@ -536,7 +537,7 @@ static uint32_t idle_units(enum tm_part part, size_t pages)
 	return (uint32_t)tm_bits_max(units, part == TM_PART_SPAN ? 1 : IDLE_UNITS_MIN);
 }
 
-/* What was freed of grown blocks waits for others of them; to whoever else grows it is worth a unit. */
+/* Freed ranges wait for the next grown block, unless others are about to make a unit resident. */
 static bool grown_lie_idle(size_t fresh)
 {
 	return fresh >= TM_UNIT_PAGES && tm_grow_retained() >= TM_UNIT_BYTES;
@@ -551,7 +552,10 @@ bool tm_purge_others_idle(enum tm_part part, size_t fresh)
 	return grown_lie_idle(fresh);
 }
 
-/* Up to so many units become the other part's; then the lock is released. */
+/*
+ * Make idle units part `to`'s, at least `pages` pages in one piece. True: done, and the lock of
+ * `ps` was released.
+ */
 static bool take_over(struct tm_part_state *ps, enum tm_part to, size_t pages)
 {
 	struct piece piece = oldest_units(ps, idle_units(to, pages), AGE_ANY);

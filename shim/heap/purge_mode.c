@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* purge_mode: who gives back, and when they are called. See purge.h. */
+/* purge_mode: which thread gives memory back, and when it is called. See purge.h. */
 #include "shim/heap/collapse.h"
 #include "shim/heap/grow.h"
 #include "shim/heap/part.h"
 #include "shim/heap/purge.h"
 #include "shim/os/clock.h"
 
-/* In modes without a thread: look at the clock once in so many events. */
+/* Without a ticking helper: the clock is read once in this many events. */
 #define EVENTS_PER_LOOK 64u
 
 static void (*call_help)(void); /* [const after watch] */
@@ -56,7 +56,7 @@ TM_AT_START_CODE void tm_purge_watch(void (*help)(void), void (*hurry)(void))
 		tm_purge_set_mode(TM_PURGE_WATCHED);
 }
 
-/* Once, however many free memory until somebody comes. */
+/* Wake the helper once, however many frees happen until it comes. */
 static TM_COLD void tell_helper(void)
 {
 	uint32_t waits = SURPLUS_WAITS;
@@ -72,11 +72,14 @@ void tm_purge_notice(uint64_t event)
 		if (tm_purge_retained() > TM_PURGE_KICK_BYTES || tm_collapse_is_wanted())
 			call_help();
 		else if (event % EVENTS_PER_LOOK == 0)
-			/* too little for a thread, but a program that goes on gives it back itself */
+			/* too little to start a helper for, so the program's own threads tick */
 			tm_purge_tick_by_caller(tm_clock_ms());
 		break;
 	case TM_PURGE_TICKING:
-		/* it may be gone: with a vfork child that started it, or in a raw fork's child (H46) */
+		/*
+		 * the helper may be gone: with the vfork child that started it, or in a raw fork's
+		 * child (H46)
+		 */
 		if (event % EVENTS_PER_LOOK == 0)
 			call_help();
 		if (TM_UNLIKELY(atomic_load_explicit(&surplus, memory_order_relaxed) ==

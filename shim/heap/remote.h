@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * remote: slots freed by a thread that does not own their heap.
+ * remote: slots freed by a thread that does not own their heap (remote frees).
  *
- * The freeing thread notes them in a batch, an array of its own, and does not touch them: what the
- * owner wrote into them last stays in the owner's cache. A full batch is handed over by one atomic
- * push; the owner takes all batches with one exchange when a list of its own has run dry, links the
- * slots into its lists, and pushes the empty batch back to where it came from. Where no batch is to
- * be had, in signal handlers and past a thread's end, slots are linked and pushed as a chain.
+ * The freeing thread collects pointers in a batch, an array of its own, and does not touch the
+ * slots: what the owner last wrote into them stays in the owner's cache. A full batch is handed
+ * over by one atomic push. When one of its lists runs dry, the owner takes all batches with one
+ * exchange, links the slots into its lists, and pushes each empty batch back to the heap it came
+ * from. Where no batch can be had, in signal handlers and past a thread's end, slots are linked and
+ * pushed as a chain.
  *
  * Magazines (one per owner that this thread frees for) belong to the busy caller; pushes are
  * lock-free and safe in signal handlers.
@@ -17,41 +18,42 @@
 #include "shim/heap/heap.h"
 
 /*
- * What a magazine takes: 64 KiB out of its owner's reach, where a slot is charged at least 1 KiB, and
- * no more than a batch holds: .03 to .1 atomic operations per slot up to 8 KiB.
+ * Capacity of a magazine: 64 KiB of slots, each charged at least 1 KiB, and no more slots than a
+ * batch holds. That much memory is out of its owner's reach. It takes .03 to .1 atomic operations
+ * per slot up to 8 KiB.
  */
 #define TM_MAGAZINE_ROOM (64 << 10)
 #define TM_BATCH_SLOTS 60u
 
-/* Handed between threads. 512 bytes. */
+/* A batch of slots, handed between threads. 512 bytes. */
 struct tm_batch {
 	struct tm_batch *next;
-	struct tm_heap *home; /* [const] who has it back once it is empty */
+	struct tm_heap *home; /* [const] the heap it returns to once it is empty */
 	uint64_t count;
 	uint64_t pad;
 	void *slot[TM_BATCH_SLOTS];
 };
 _Static_assert(sizeof(struct tm_batch) == 512, "eight batches a page");
 
-/* Slots that this thread freed for one other heap. */
+/* Slots that this thread freed into one other heap and has not handed over. */
 struct tm_magazine {
 	uintptr_t owner; /* TM_MAGAZINE_NOBODY: none */
 	struct tm_batch *batch;
 	uint32_t count;
-	int32_t room; /* bytes that still fit */
+	int32_t room; /* bytes of charge that still fit */
 	uint64_t pad;
 };
 #define TM_MAGAZINE_NOBODY ((uintptr_t)1)
 
-/* What a thread needs once it frees for others; in memory of its own. */
+/* A thread's state for remote frees; allocated at its first one. */
 #define TM_MAGAZINES 64u
 struct tm_outbox {
 	struct tm_magazine magazine[TM_MAGAZINES];
-	struct tm_batch *empty; /* [owner] */
+	struct tm_batch *empty; /* [owner] batches ready for use */
 	uint32_t batches;       /* [owner] made so far */
 };
 
-/* Hand a chain over at once. Any thread, any context. */
+/* Push a chain of slots to their owner. Any thread, any context. */
 void tm_remote_push(uintptr_t owner, struct tm_slot *first, struct tm_slot *last);
 
 TM_INLINE struct tm_magazine *tm_remote_magazine(struct tm_outbox *box, uintptr_t owner)
@@ -59,7 +61,7 @@ TM_INLINE struct tm_magazine *tm_remote_magazine(struct tm_outbox *box, uintptr_
 	return &box->magazine[owner / TM_HEAP_STRIDE % TM_MAGAZINES];
 }
 
-/* True: it is full now and wants to be handed over. The magazine is this owner's. */
+/* Add a slot of the magazine's owner. True: the magazine is full now and must be handed over. */
 TM_INLINE bool tm_remote_collect(struct tm_magazine *m, void *slot, uint16_t charge)
 {
 	uint32_t n = m->count;
@@ -71,26 +73,32 @@ TM_INLINE bool tm_remote_collect(struct tm_magazine *m, void *slot, uint16_t cha
 }
 
 void tm_remote_hand_over(struct tm_heap *mine, struct tm_magazine *m);
-/* The same at the end of the fast path, which jumps here. */
+/* The same as the tail of the fast path, which jumps here: leaves the heap too. */
 void tm_remote_hand_over_and_leave(uintptr_t word, struct tm_magazine *m);
 
-/* Collect one slot, whose entry says free; hands over when full. `mine` is held by the caller. */
+/*
+ * Collect one slot, whose entry already says free; hands the magazine over when full. The caller
+ * holds `mine`.
+ */
 void tm_remote_give(struct tm_heap *mine, uintptr_t owner, struct tm_slot *slot, uint16_t charge);
 
-/* Hand over everything that is collected. */
+/* Hand over all magazines. */
 void tm_remote_flush(struct tm_heap *mine);
 
-/* Whether it holds slots of others. Any thread; a hint. */
+/* Whether the heap's magazines hold slots. Any thread; a hint. */
 bool tm_remote_collects(const struct tm_heap *h);
 
-/* Whether others pushed something to this heap. */
+/* Whether other threads pushed slots to this heap. */
 TM_INLINE bool tm_remote_waits(const struct tm_heap *h)
 {
 	return atomic_load_explicit(&h->remote, memory_order_relaxed) != NULL ||
 	       atomic_load_explicit(&h->batches, memory_order_relaxed) != NULL;
 }
 
-/* Distribute what others pushed to this heap onto its lists. Returns the number of slots. */
+/*
+ * Link the slots that other threads pushed into the heap's lists. The caller holds the heap.
+ * Returns the number of slots.
+ */
 size_t tm_remote_drain(struct tm_heap *h);
 
 #endif

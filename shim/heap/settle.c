@@ -1,25 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * settle: a program that works in steps lays its blocks anew in every one, so that their ends come to lie
- * where no end lay before, and the pages of the tables that describe them become resident one by one,
- * over twenty steps. Once memory was seen to be taken, given up and taken again, the tables of what is
- * resident follow at once: a page for each 4 MiB, a thousandth. A program that only grows, or does not
- * write what it takes, pays nothing. Called by extent.c under the part's lock.
+ * settle: prefaults the page tables of the zone, that is its tags and granules, for memory that is
+ * reused.
+ *
+ * A program that works in steps places its blocks differently in every step. Each new block
+ * boundary falls on table entries that were never written, so the pages of the tables became
+ * resident one fault at a time over some twenty steps. Once a part's memory was seen to be given up
+ * and taken again (tm_swing_is_step), the tables of its resident memory are faulted in ahead: one
+ * page of each table per 4 MiB, a thousandth. A program that only grows, or does not write what it
+ * takes, pays nothing.
+ *
+ * Called by extent.c under the part's lock.
  */
 #include "shim/base/bits.h"
 #include "shim/heap/limit.h"
 #include "shim/heap/part.h"
 #include "shim/os/sys.h"
 
-/* So much of the zone is described by one page of each table. */
+/* Units of the zone that one page of each table describes. */
 #define CHUNK_UNITS ((uint32_t)(TM_PAGE_BYTES / sizeof(uint32_t) / TM_UNIT_PAGES))
-/* At one time: some 10 us where nothing is to do. */
+/* Units examined per call: some 10 us if there is nothing to do. */
 #define LOOKS_MAX 64u
 
 _Static_assert(TM_PAGE_BYTES / sizeof(struct tm_granule) == CHUNK_UNITS * TM_UNIT_GRANULES,
 	       "a page of tags and one of granules describe as much");
 
-/* Some page of the first granule that was handed out is there. */
+/* True if any page of the unit's first touched granule is resident. */
 static bool is_resident(uint32_t unit, uint32_t touched)
 {
 	unsigned char resident[TM_GRANULE_PAGES];
@@ -33,7 +39,7 @@ static bool is_resident(uint32_t unit, uint32_t touched)
 	return false;
 }
 
-/* Others may write there meanwhile: change nothing. */
+/* Write to the tables without changing a value, since other threads may write there meanwhile. */
 static void fault_in(uint32_t unit)
 {
 	uint32_t page = unit * TM_UNIT_PAGES;

@@ -2,11 +2,12 @@
 /*
  * span: a run of granules cut into slots of one class, belonging to one heap.
  *
- * A span is carved little by little, a page of slots at a time, so that untouched pages cost
- * nothing. Slots whose page was given back are parked: on no list, marked in a bitmap, put back on
- * the list before a new span is taken.
+ * A span is carved step by step, a page of slots at a time, so that untouched pages cost nothing.
+ * Slots whose page was given back are parked: on no list, marked in a bitmap, and put back on the
+ * list before a new span is taken.
  *
- * All functions are for the heap's holder (owner, busy; or helper that stole it).
+ * All functions are for the heap's holder (its owner, busy; or the helper that stole it), unless
+ * said otherwise.
  */
 #ifndef TM_HEAP_SPAN_H
 #define TM_HEAP_SPAN_H
@@ -15,8 +16,8 @@
 #include "shim/heap/zone.h"
 
 /*
- * [const after boot] False: spans have no side entries. Without the account they say only whether a slot
- * is in use, and what was asked for from a medium one.
+ * [const after boot] False: spans have no side entries. Without the account, entries only say
+ * whether a slot is in use, and the requested size of a medium one.
  */
 extern TM_HIDDEN bool tm_span_keeps_entries;
 
@@ -24,22 +25,26 @@ enum tm_span_kind {
 	TM_SPAN_NONE = 0,
 	TM_SPAN_SMALL = 1,
 	TM_SPAN_MEDIUM = 2,
-	TM_SPAN_SOLO = 3, /* no span's kind: how the fast paths see a medium slot of one granule */
+	TM_SPAN_SOLO =
+		3, /* not a span's kind: what the fast paths call a medium slot that fills its granule */
 };
 
-/* Put slots of the class onto the heap's list, by carving or from a new span. 0 or -ENOMEM. */
+/*
+ * Put slots of the class onto the heap's empty list: from other threads' frees, parked slots,
+ * orphans, by carving, or from a new span. 0 or -ENOMEM.
+ */
 int tm_span_fill(struct tm_heap *h, unsigned klass);
 
 /*
- * Move all spans of a class, and their free slots, from an orphan. The list of `to` is empty.
- * Entries are translated to the new heap's rows. [heaps lock; `to` held by the caller]
+ * Move all spans of a class, and their free slots, from an orphan. The list of `to` must be empty.
+ * Entries are translated to rows of `to`. [heaps lock; `to` held by the caller]
  */
 void tm_span_transfer(struct tm_heap *from, struct tm_heap *to, unsigned klass);
 
-/* Its entries, too, of a span or a block of an arena. */
+/* Translate the entries of one span or arena block to rows of `to`. */
 void tm_span_translate(struct tm_heap *from, struct tm_heap *to, struct tm_granule *head);
 
-/* Give an entirely free span back. Its slots must be on no list. */
+/* Give a wholly free span back. Its slots must be on no list. */
 void tm_span_release(struct tm_heap *h, struct tm_granule *g);
 
 TM_INLINE struct tm_granule *tm_span_head(struct tm_granule *g)
@@ -52,32 +57,33 @@ TM_INLINE char *tm_span_base(const struct tm_granule *head)
 	return (char *)tm_zone.base + ((size_t)(head - tm_zone.granules) << TM_GRANULE_SHIFT);
 }
 
-/* Slots from this index on were carved; those before it were never handed out. */
+/* Index of the first carved slot; those before it were never handed out. */
 TM_INLINE uint32_t tm_span_first(const struct tm_granule *head)
 {
 	return (uint32_t)(head->nslots - head->carved);
 }
 
-/* The slot's index, or -1 if p is no slot's start that was ever handed out. Any thread. */
+/* Index of the slot that starts at p; -1 if none was carved there. Any thread. */
 int32_t tm_span_index(const struct tm_granule *head, const void *p);
 
 /*
- * The program advised, locked or protected pages of a medium slot (H93): such spans take the slow
- * path at every free, which maps the slot's own pages anew before somebody else gets them.
+ * The program advised, locked or protected these pages (H93). tm_span_taint marks the spans of
+ * medium slots among them: their frees take the slow path, which calls tm_span_cleanse to map the
+ * slot's whole pages anew before another request gets them. Any thread.
  */
 void tm_span_taint(const void *addr, size_t bytes);
 void tm_span_cleanse(const struct tm_granule *head, void *slot);
 
-/* Bytes that a slot has: those of its class, or of an arena's object. */
+/* Usable bytes of a slot: of its class, or of an arena's object. */
 size_t tm_span_slot_bytes(const struct tm_granule *head, uint32_t index);
 
-/* Where the side entry of a slot is. */
+/* Address of a slot's side entry. */
 TM_INLINE void *tm_span_entry(const struct tm_granule *head, uint32_t index)
 {
 	return head->side + (head->kind == TM_SPAN_SMALL ? 3 : 8) * (size_t)index;
 }
 
-/* For its holder. */
+/* For whoever holds the slot. */
 TM_INLINE void tm_span_entry_set_free(const struct tm_granule *head, uint32_t index)
 {
 	__builtin_memset(tm_span_entry(head, index), 0xff, 2);

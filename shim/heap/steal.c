@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * steal: how the helper gets hold of a heap whose thread sleeps.
+ * steal: takes hold of heaps whose threads sleep, and trims them.
  *
- * The owner's fast path takes no lock, so nothing can be taken from a running thread. But a thread
- * that is asleep in a system call is not inside an allocation function. So: note how often the
- * thread has been scheduled and that it is in a system call; set the busy bit in its TLS word by a
- * locked compare-and-swap; note again. If it has not been scheduled in between, it has executed
- * nothing since before the swap, and the next allocation it makes will see the bit and wait.
- * Where /proc cannot be read, heaps of living threads are left alone; their owners trim.
+ * The owner's fast path takes no lock, so a running thread's heap can't be taken. But a thread that
+ * is asleep in a system call is not inside an allocation function. So: read how often the thread
+ * has been scheduled and that it is in a system call; set TM_HEAP_STOLEN in its TLS word by a
+ * locked compare-and-swap; read again. If the thread was not scheduled in between, it has executed
+ * nothing since before the swap; its next allocation will see the bit and wait. Where /proc can't
+ * be read, heaps of living threads are left alone, and their owners trim.
  */
 #include <linux/futex.h>
 
@@ -26,16 +26,21 @@
 /* Heaps smaller than this are not worth reading /proc for. */
 #define STEAL_WORTH_SPANS 8u
 
-/* Heaps are looked at this often; a owner whose lists stay as they are is idle. */
+/* Heaps are examined this often; an owner whose lists did not change since is idle. */
 #define TRIM_PERIOD_MS 250u
 
-/* Reading /proc for each sleeping thread is worth it when memory has grown by an eighth, within: */
+/*
+ * Reading /proc for each sleeping thread is worth it once memory has grown by an eighth, between:
+ */
 #define SLEEPERS_GROWTH_SHARE 8u
 #define SLEEPERS_GROWTH_MIN_BYTES ((size_t)8 << 20)
 #define SLEEPERS_GROWTH_MAX_BYTES ((size_t)32 << 20)
 #define BLOCKS_GROWTH_BYTES ((size_t)8 << 20)
 
-/* While a thread that works has a heap of this size, the helper stays to see when it pauses. */
+/*
+ * The helper stays while a running thread has a heap of this size, to trim it when the thread
+ * pauses.
+ */
 #define PENDING_SPANS 128u
 
 struct tm_trim_sum {
@@ -45,7 +50,10 @@ struct tm_trim_sum {
 
 enum sleep { SLEEP_UNKNOWN, SLEEP_RUNS, SLEEP_ASLEEP };
 
-/* Whether it is asleep in a system call (and not in a fault), and how often it was scheduled. */
+/*
+ * Whether the thread is asleep in a system call (not in a page fault), and how often it was
+ * scheduled.
+ */
 static enum sleep look(int tid, uint64_t *ret_slices)
 {
 	char path[64], buf[128];
@@ -72,8 +80,9 @@ static enum sleep look(int tid, uint64_t *ret_slices)
 }
 
 /*
- * What the lists look like: unchanged since the last look means that the owner allocates nothing, at
- * most the same objects again and again. A thread that wakes for other work is idle to us.
+ * A hash of the heap's lists. Unchanged since the last look it means that the owner allocates
+ * nothing, or at most the same objects again and again. A thread that wakes for other work counts
+ * as idle.
  */
 static uint64_t signature(const struct tm_heap *h)
 {
@@ -85,7 +94,7 @@ static uint64_t signature(const struct tm_heap *h)
 	return sum | 2; /* neither 0 nor 1, which mean something else */
 }
 
-/* What says in a heap that it is stolen, and in which process. */
+/* Value of h->stolen: the heap is stolen, by a helper of this process. */
 static uint32_t stolen_here(void)
 {
 	return tm_fork_generation() + 1;
@@ -97,7 +106,7 @@ static void wake_owner(struct tm_heap *h)
 	tm_sys_futex(&h->stolen, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL);
 }
 
-/* The owner's own bit stays as it is. */
+/* Return a stolen heap. The owner's busy bit is left unchanged. */
 static void return_heap(struct tm_heap *h)
 {
 	uintptr_t word = __atomic_load_n(h->tls_word, __ATOMIC_RELAXED), own;
@@ -124,7 +133,10 @@ static bool steal(struct tm_heap *h, uint64_t slices_before)
 	}
 	if (look(h->tid, &slices) == SLEEP_ASLEEP && slices == slices_before)
 		return true;
-	/* It woke. Had it begun an allocation just before the swap, it is in the heap; else it waits. */
+	/*
+	 * It woke. If it began an allocation just before the swap it is inside the heap, else it
+	 * waits.
+	 */
 	return_heap(h);
 	return false;
 }
@@ -143,8 +155,8 @@ bool tm_trim_wait(struct tm_heap *h)
 }
 
 /*
- * Parking slots is done in two steps, and a stolen heap has its owner's word changed: a fork in
- * between would leave the child with slots on two lists, or with a heap that nobody returns.
+ * Slots are parked in two steps, and stealing a heap changes its owner's word: a fork in between
+ * would leave the child with slots on two lists, or with a heap that nobody returns.
  */
 static struct tm_lock trim_lock = TM_LOCK_INIT(TM_RANK_TRIM);
 
@@ -169,8 +181,8 @@ size_t tm_trim_orphans(void)
 
 	tm_heap_lock();
 	/*
-	 * A slot whose span has moved on is passed to that span's heap, which may stand earlier in the
-	 * list: all are drained before the first is trimmed.
+	 * A slot whose span has moved to another heap is passed on to that heap, which may come
+	 * earlier in the list: so all are drained before the first is trimmed.
 	 */
 	for (struct tm_heap *h = tm_heap_orphan_first(); h != NULL; h = h->next_orphan)
 		if (tm_remote_waits(h)) {
@@ -187,14 +199,17 @@ size_t tm_trim_orphans(void)
 	return bytes;
 }
 
-/* [heaps lock] A heap whose word says busy, the caller's own among them, could not be taken anyway. */
+/*
+ * [heaps lock] True for a heap that can be stolen: owned, and its word not busy. The caller's own
+ * heap is busy.
+ */
 static bool is_owned_and_free(const struct tm_heap *h)
 {
 	return atomic_load_explicit(&h->state, memory_order_acquire) == TM_HEAP_OWNED &&
 	       h->tid != 0 && (__atomic_load_n(h->tls_word, __ATOMIC_RELAXED) & TM_HEAP_BITS) == 0;
 }
 
-/* Without waiting for a second look: memory is short now. */
+/* Steal and trim at the first look, since memory is short now. */
 static void take_from_sleeper(struct tm_heap *h, void *arg)
 {
 	size_t *bytes = arg;
@@ -202,7 +217,7 @@ static void take_from_sleeper(struct tm_heap *h, void *arg)
 
 	if (h->tid == 0 || tm_heap_size(h) < STEAL_WORTH_SPANS)
 		return;
-	/* Under the lock its thread cannot end, and its word stays where it is. */
+	/* under the lock its thread can't end, so its TLS word stays valid */
 	tm_heap_lock();
 	if (is_owned_and_free(h) && look(h->tid, &slices) == SLEEP_ASLEEP && steal(h, slices)) {
 		*bytes += tm_trim_heap(h, TM_TRIM_PAGES);
@@ -213,7 +228,8 @@ static void take_from_sleeper(struct tm_heap *h, void *arg)
 
 size_t tm_trim_before_growth(struct tm_heap *h)
 {
-	static _Atomic size_t fresh_then; /* when sleepers were looked at last */
+	static _Atomic size_t
+		fresh_then; /* fresh bytes when heaps of sleeping threads were last examined */
 	size_t bytes = tm_trim_heap(h, TM_TRIM_SPANS);
 	size_t fresh = 0, growth;
 
@@ -245,7 +261,10 @@ void tm_trim_before_block(struct tm_heap *h, enum tm_part part, size_t bytes)
 	    BLOCKS_GROWTH_BYTES)
 		return;
 	atomic_store_explicit(&fresh_then, fresh, memory_order_relaxed);
-	/* whatever this heap has: what is idle may lie in heaps of threads that are gone or asleep */
+	/*
+	 * even if this heap is small: idle memory may lie in heaps of threads that are gone or
+	 * asleep
+	 */
 	tm_trim_before_growth(h);
 }
 
@@ -255,7 +274,7 @@ size_t tm_trim_for_memory(struct tm_heap *h)
 
 	tm_trim_lock();
 	bytes = tm_trim_heap(h, TM_TRIM_PAGES) + tm_trim_orphans();
-	/* The caller's own heap is busy and its thread runs: it is not taken. */
+	/* the caller's own heap is busy, so it is not stolen */
 	tm_heap_each(take_from_sleeper, &bytes);
 	tm_trim_unlock();
 	bytes += tm_annex_trim(TM_ANNEX_ALL);
@@ -305,7 +324,7 @@ size_t tm_trim_heaps(uint64_t now_ms)
 	sum.released_bytes = tm_trim_orphans();
 	tm_heap_each(trim_sleeper, &sum);
 	tm_trim_unlock();
-	/* behind the others, which have handed over what they freed for them */
+	/* after the other heaps, which have handed over by now what they freed for annexes */
 	sum.released_bytes += tm_annex_tick();
 	pending_bytes = sum.pending_bytes;
 	return sum.released_bytes + sum.pending_bytes;

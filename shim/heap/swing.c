@@ -3,21 +3,24 @@
 
 #include "shim/base/bits.h"
 
-/* Half of a window each: two are remembered, the one that goes on and the one before. */
+/*
+ * Length of a window, in pages taken. The current and the previous window are evaluated together.
+ */
 #define LOW_PAGES (((uint64_t)64 << 20) >> TM_PAGE_SHIFT)
 #define BACK_PAGES (((uint64_t)256 << 20) >> TM_PAGE_SHIFT)
-/* Stays beside what is in use, whatever happens: a 50th. */
+/* At least a 50th of the pages in use stays idle. */
 #define SHARE 50u
 /*
- * Steps take and give a quarter of all and more each time. Blocks don't fit as tightly every time: an
- * eighth more stays, up to a half where new memory was taken. And a step may be longer than a window:
- * it is forgotten slowly.
+ * A program works in steps if its rebounds reach a quarter of its peak. Blocks are not packed
+ * equally well in every step, so an eighth of the rebound is added to what stays idle, and up to
+ * half where new memory had to be made resident. A step may be longer than a window, so its rebound
+ * fades by an eighth per window, and its peak is kept for up to 16 windows.
  */
 #define STEP_SHARE 4u
 #define SLACK_SHARE 8u
 #define FADE_SHARE 8u
 #define STEP_WINDOWS 16u
-/* Debts from here on are worth a look. */
+/* From this debt on tm_swing_note asks for a look before its window ends. */
 #define DEBT_PAGES (((uint64_t)16 << 20) >> TM_PAGE_SHIFT)
 
 bool tm_swing_is_step(const struct tm_swing *s)
@@ -45,7 +48,10 @@ static void end_window(struct tm_swing *s, uint64_t used)
 	s->back = 0;
 	s->cold_before = s->cold;
 	s->cold = 0;
-	/* a step that fell in this window may rise in a later one */
+	/*
+	 * usage that dropped by a quarter in this window may rise again in a later one: keep the
+	 * peak
+	 */
 	if ((s->peak - s->trough) * STEP_SHARE >= s->peak && ++s->peak_age < STEP_WINDOWS)
 		return;
 	s->peak = used;

@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * swing: how much of a part's free memory the program wants again. A clock would have to wait for half
- * a second: sessions that begin and end hundreds of times in it leave a third more resident than is
- * live, and steps that end as often need all of that. So time is counted in memory taken: idle at its
- * fewest over the last 256 MiB was no need of the program's, unless in the last GiB more than that was
- * given up and wanted back. And where new memory is taken because what is idle lies in too small pieces,
- * as much of that may go; where it happens often, more must stay.
+ * swing: estimates how much of a part's idle memory (free, but still resident) the program will
+ * want again, so that the rest can go back to the kernel at once.
  *
- * Arithmetic on one part's numbers, in pages, under that part's lock. Calls nothing.
+ * A decay clock would have to wait half a second. Sessions that begin and end hundreds of times in
+ * that time leave a third more resident than is live, while a program whose steps end as often
+ * needs all of that memory. So time is measured in memory taken, not in seconds:
+ *
+ * - The low-water mark of idle memory over the last 64 to 128 MiB taken was not needed.
+ * - Except that as much stays as the program gave up and took again (a rebound of its working
+ *   set) within the last 256 to 512 MiB taken; of a program that works in steps, for longer.
+ * - Where a request makes memory resident although other memory is idle, because the idle pieces
+ *   are too small, the part owes that much: idle memory of the same size may go. Where that happens
+ *   often, more idle memory stays.
+ *
+ * Pure arithmetic on the numbers of one part, in 4 KiB pages; the caller holds that part's lock.
+ * Calls nothing else.
  */
 #ifndef TM_HEAP_SWING_H
 #define TM_HEAP_SWING_H
@@ -15,34 +23,40 @@
 #include "shim/base/attrs.h"
 
 struct tm_swing {
-	uint64_t taken;    /* over all time */
-	uint64_t low_from; /* when the window began, in pages taken */
-	uint64_t low;      /* fewest idle in it */
+	uint64_t taken;    /* pages taken since the start */
+	uint64_t low_from; /* value of `taken` when the current low window began */
+	uint64_t low;      /* fewest idle pages in the current low window */
 	uint64_t low_before;
-	uint64_t back_from;
-	uint64_t peak;     /* most in use since then, or before if all of it may come again */
-	uint64_t trough;   /* least in use since the peak */
-	uint32_t peak_age; /* in windows */
-	uint64_t back;     /* most that was in use, given up and taken again */
+	uint64_t back_from; /* value of `taken` when the current back window began */
+	/* most pages in use since back_from, or earlier while a step may be under way */
+	uint64_t peak;
+	uint64_t trough;   /* fewest pages in use since the peak */
+	uint32_t peak_age; /* back windows since the peak */
+	/* largest rebound in the current back window: pages given up and taken again */
+	uint64_t back;
 	uint64_t back_before;
-	uint64_t cold; /* taken that was not resident, since then */
+	uint64_t cold; /* pages made resident by requests in the current back window */
 	uint64_t cold_before;
-	uint64_t debt; /* the same while as much lay idle elsewhere, and has not gone since */
+	/* pages made resident while as many were idle elsewhere; less what was purged since */
+	uint64_t debt;
 };
 
-/* So much is in use and idle now, after so much more was taken. True: a window ends, look. */
+/*
+ * Record the part's state after `taken` more pages were handed out (0: after a free). True: a low
+ * window ended or the debt is large, so the caller should ask for the surplus.
+ */
 bool tm_swing_note(struct tm_swing *s, uint64_t used, uint64_t idle, uint64_t taken);
 
-/* So much is about to be taken that is not resident, while so much is idle. */
+/* Record that a request is about to make `pages` resident while `idle` pages are idle. */
 void tm_swing_cold(struct tm_swing *s, uint64_t pages, uint64_t idle);
 
-/* What may go back at once of the idle pages, if so many stay at least. */
+/* Idle pages that may be purged now; at least `keep` idle pages stay. */
 uint64_t tm_swing_surplus(const struct tm_swing *s, uint64_t used, uint64_t idle, uint64_t keep);
 
-/* Lately a quarter of all and more was given up and taken again. */
+/* True for a program that works in steps: the last rebounds reach a quarter of the peak. */
 bool tm_swing_is_step(const struct tm_swing *s);
 
-/* It went. */
+/* Record that `pages` idle pages were purged. */
 void tm_swing_purged(struct tm_swing *s, uint64_t pages);
 
 #endif

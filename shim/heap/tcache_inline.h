@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tcache_inline: the whole fast path, on one screen.
+ * tcache_inline: the whole fast path.
  *
- * Allocate: look at the class's list; empty -> slow path. Free: find the granule; somebody else's
- * -> slow path. In between the thread's word has TM_HEAP_BUSY set, which costs two instructions and
- * makes the lists empty for a signal handler that interrupts us. A thread without a heap has a word
- * that points at empty lists, so there is no test for it.
+ * Allocate: take the head of the class's list; if it is empty take the slow path. Free: find the
+ * granule; if it is another heap's take the slow path. In between, the thread's word has
+ * TM_HEAP_BUSY set, which costs two instructions and makes the lists look empty to a signal handler
+ * that interrupts. The word of a thread without a heap points at empty lists, so no test for that
+ * is needed.
  *
- * `count` is a constant at each use: TM_COUNTED keeps the account (account.h), TM_CHECKED only whether
- * a slot is in use, by which wrong frees are known, and TM_PLAIN nothing.
+ * `count` is a constant at each use: TM_COUNTED keeps the account (account.h), TM_CHECKED only
+ * whether a slot is in use, by which wrong frees are detected, and TM_PLAIN nothing.
  */
 #ifndef TM_HEAP_TCACHE_INLINE_H
 #define TM_HEAP_TCACHE_INLINE_H
@@ -37,9 +38,10 @@ TM_INLINE void tm_tcache_leave(uintptr_t word)
 }
 
 /*
- * A slot of the class for `size` bytes, within tm_tcache_enter. NULL: take the slow path, the list is empty
- * or the site new. `form` is a constant too: which side entry the class has. `site`: NULL for the call of
- * the function that this is inlined into, looked at only once it is needed.
+ * Take a slot of the class for `size` bytes, between tm_tcache_enter and tm_tcache_leave. NULL:
+ * take the slow path, as the list is empty or the site new. `form`, a constant too, says which side
+ * entry the class has. `site`: NULL for the call of the function that this is inlined into,
+ * computed only once it is needed.
  */
 TM_INLINE void *tm_tcache_pop(struct tm_heap *h, size_t klass, size_t size, enum tm_span_kind form,
 			      const struct tm_site *site, enum tm_counting count)
@@ -60,7 +62,7 @@ TM_INLINE void *tm_tcache_pop(struct tm_heap *h, size_t klass, size_t size, enum
 			struct tm_entry3 *entry = slot->entry;
 
 			id |= size & 15;
-			/* its low half; an assignment makes gcc keep the number twice */
+			/* the low half of id; an assignment makes gcc keep the value twice */
 			__builtin_memcpy(&entry->id, &id, sizeof(entry->id));
 			entry->epoch = h->birth_byte[TM_BIRTH_SHIFT / 8];
 		} else {
@@ -89,7 +91,7 @@ TM_INLINE void *tm_tcache_take(size_t klass, size_t size, enum tm_span_kind form
 
 /*
  * The same for more than 1 KiB, with the account: a row's requests are served from the lists of its
- * tier. Now and then the slow path is asked, which looks at how long things live.
+ * tier. After medium_left requests one takes the slow path, which examines lifetimes.
  */
 TM_INLINE void *tm_tcache_take_medium(size_t klass, size_t size, const struct tm_site *site)
 {
@@ -119,9 +121,9 @@ leave:
 enum tm_free_result { TM_FREE_DONE, TM_FREE_OTHER };
 
 /*
- * The slot's entry once it is certain that p is the start of a slot. False: take the slow path: a wrong
- * pointer, a place that was never handed out, or the first slot of its span (which makes the slow path
- * look whether memory can be given back, once per span and round, without a counter here).
+ * The slot's entry, if p is the start of a slot. False: take the slow path, as p is a wrong
+ * pointer, was never handed out, or is the first slot of its span. The latter makes the slow path
+ * check, once per span and round, whether memory can be given back, without a counter here.
  */
 TM_INLINE bool tm_tcache_entry(const void *p, const struct tm_granule *g, enum tm_span_kind form,
 			       void **ret_entry)
@@ -151,13 +153,16 @@ TM_INLINE bool tm_tcache_entry(const void *p, const struct tm_granule *g, enum t
 	return true;
 }
 
-/* And it is in use. Both forms of entries begin with the id. */
+/* Whether the slot of this entry is in use. Both forms of entries begin with the id. */
 TM_INLINE bool tm_tcache_in_use(const void *entry)
 {
 	return TM_LIKELY(((const struct tm_entry3 *)entry)->id != TM_ENTRY_FREE);
 }
 
-/* Puts a slot of the caller's own heap on its list, within tm_tcache_enter. `entry`: NULL without any. */
+/*
+ * Put a slot of the caller's own heap on its list, between tm_tcache_enter and tm_tcache_leave.
+ * `entry`: NULL where spans have none.
+ */
 TM_INLINE void tm_tcache_push(struct tm_heap *h, void *p, const struct tm_granule *g,
 			      enum tm_span_kind form, void *entry)
 {
@@ -173,9 +178,9 @@ TM_INLINE void tm_tcache_push(struct tm_heap *h, void *p, const struct tm_granul
 }
 
 /*
- * The granule's owner less the caller's own heap: 0, TM_OWNER_MEDIUM or TM_OWNER_SOLO where it is a slot
- * of that heap, by its form. The counted form asks the heap's `self` and not the word: it is wiped in the
- * child of a raw fork.
+ * The granule's owner minus the caller's heap: 0 for a small slot of that heap, TM_OWNER_MEDIUM or
+ * TM_OWNER_SOLO for its other slots. The counted form uses the heap's `self` instead of the word,
+ * since that is wiped in the child of a raw fork.
  */
 TM_INLINE uintptr_t tm_tcache_whose(const struct tm_granule *g, enum tm_counting count)
 {
@@ -184,18 +189,19 @@ TM_INLINE uintptr_t tm_tcache_whose(const struct tm_granule *g, enum tm_counting
 	return tm_granule_owner(g) - (count == TM_COUNTED ? ((struct tm_heap *)word)->self : word);
 }
 
-/* Whether it is a small slot of the caller's own heap. */
+/* Whether the granule has small slots of the caller's own heap. */
 TM_INLINE bool tm_tcache_is_mine(const struct tm_granule *g, enum tm_counting count)
 {
 	if (count == TM_COUNTED)
 		return tm_tcache_whose(g, count) == 0;
 	return g->owner ==
-	       tm_heap_word; /* plain: gcc makes an atomic load a separate instruction */
+	       /* a plain load: gcc makes an atomic one a separate instruction */
+	       tm_heap_word;
 }
 
 /*
- * A slot of the caller's own heap, of this form. TM_FREE_OTHER: nothing was done. The plain form knows
- * no wrong pointer into a span and no second free.
+ * Free a slot of this form of the caller's own heap. TM_FREE_OTHER: nothing was done, take the slow
+ * path. The plain form detects neither wrong pointers into a span nor second frees.
  */
 TM_INLINE enum tm_free_result tm_tcache_give(void *p, struct tm_granule *g, enum tm_span_kind form,
 					     enum tm_counting count)
@@ -218,7 +224,10 @@ TM_INLINE enum tm_free_result tm_tcache_give(void *p, struct tm_granule *g, enum
 	return TM_FREE_DONE;
 }
 
-/* An object of the caller's own arena: to the list of its class. With the account, there is no other. */
+/*
+ * Free an object of the caller's own arena, to the list of its class. Only used with the account,
+ * since there are no arenas without.
+ */
 TM_INLINE enum tm_free_result tm_tcache_give_arena(void *p, struct tm_granule *g)
 {
 	uintptr_t word = tm_heap_word;
@@ -228,8 +237,9 @@ TM_INLINE enum tm_free_result tm_tcache_give_arena(void *p, struct tm_granule *g
 	void *entry = NULL;
 
 	/*
-	 * Who has no heap, or a busy one, has 0 for it: a large block's owner looks like its arena's. Once
-	 * in a while the slow path sees what was noted.
+	 * self is 0 for a thread without a heap or with a busy one: then a large block's owner
+	 * would equal that of the arena. After arena_left frees one takes the slow path, which
+	 * examines the lists.
 	 */
 	if (h->self == 0 || tm_granule_owner(g) != (h->self | TM_OWNER_ARENA) ||
 	    !tm_tcache_entry(p, g, TM_SPAN_MEDIUM, &entry) || !tm_tcache_in_use(entry) ||
@@ -245,7 +255,7 @@ TM_INLINE enum tm_free_result tm_tcache_give_arena(void *p, struct tm_granule *g
 	return TM_FREE_DONE;
 }
 
-/* A slot of this form of another thread's heap, while this thread collects slots for that one. */
+/* Free a slot of this form of another thread's heap, for which this thread has a magazine. */
 TM_INLINE enum tm_free_result tm_tcache_give_remote(void *p, struct tm_granule *g,
 						    enum tm_span_kind form, enum tm_counting count)
 {
@@ -254,15 +264,15 @@ TM_INLINE enum tm_free_result tm_tcache_give_remote(void *p, struct tm_granule *
 	uintptr_t owner = tm_granule_owner(g) & ~(TM_OWNER_BITS ^ TM_OWNER_TAINTED);
 	void *entry = NULL;
 
-	/* Empty heaps, of a thread without one or a busy one, have no outbox. */
+	/* the empty heap of a thread without one, or with a busy one, has no outbox */
 	if (TM_UNLIKELY(box == NULL))
 		return TM_FREE_OTHER;
 	if (count != TM_PLAIN) {
 		if (TM_UNLIKELY(!tm_tcache_entry(p, g, form, &entry)))
 			return TM_FREE_OTHER;
 		/*
-		 * From its owner's core, once: it is read and written. The fence keeps gcc from reading
-		 * before, which would fetch the line twice.
+		 * Fetch the line from its owner's core once, for reading and writing. The fence
+		 * keeps gcc from reading earlier, which would fetch it twice.
 		 */
 		__builtin_prefetch(entry, 1);
 		TM_SIGNAL_FENCE();
@@ -271,12 +281,15 @@ TM_INLINE enum tm_free_result tm_tcache_give_remote(void *p, struct tm_granule *
 	}
 	struct tm_magazine *m = tm_remote_magazine(box, owner);
 	tm_tcache_enter(word);
-	/* another heap's, tainted, or nobody's; asked here, since a signal handler may hand it over */
+	/*
+	 * the magazine is for another heap or nobody, or the slot is tainted; tested after
+	 * entering, since a signal handler may hand the magazine over
+	 */
 	if (TM_UNLIKELY(m->owner != owner)) {
 		tm_tcache_leave(word);
 		return TM_FREE_OTHER;
 	}
-	if (count != TM_PLAIN) /* not the slot: what its owner wrote stays in the owner's cache */
+	if (count != TM_PLAIN) /* the slot itself is not written: it stays in its owner's cache */
 		((struct tm_entry3 *)entry)->id |= TM_ENTRY_FREE;
 	if (TM_UNLIKELY(tm_remote_collect(m, p, g->charge))) {
 		tm_remote_hand_over_and_leave(word, m);

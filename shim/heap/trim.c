@@ -10,19 +10,22 @@
 #include "shim/heap/span.h"
 #include "shim/os/mem.h"
 
-/* A partly used span is opened up for this many free bytes or more. */
+/* A partly used span is searched for free pages if it has this many free bytes or more. */
 #define PAGES_WORTH_BYTES ((size_t)8 << 10)
 
-/* A look that gives whole spans alone walks all free slots for more than this share of the spans. */
+/*
+ * A trim of depth TM_TRIM_SPANS walks the free lists only if more than this share of the spans may
+ * be wholly free.
+ */
 #define EMPTY_SHARE 32u
 
-/* Of a span's mark, else the number of its slots on lists. */
-#define MARK_NONE UINT16_MAX         /* not looked at */
-#define MARK_OPENED (UINT16_MAX - 1) /* its bitmap holds all its free slots */
+/* Special values of a span's `mark`, which otherwise counts its slots found on lists. */
+#define MARK_NONE UINT16_MAX         /* the span is left out */
+#define MARK_OPENED (UINT16_MAX - 1) /* its bitmap has all its free slots */
 
 /*
- * Slots that are on no list because their pages were given back. Not among the side entries: those may
- * be a ledger's, which a forked child does not keep.
+ * A span's parked slots: on no list, because their pages were given back. Not kept in the side
+ * entries, since those may lie in a ledger, which a forked child does not keep.
  */
 struct tm_parked {
 	uint32_t count;
@@ -44,7 +47,7 @@ void tm_trim_parked_are_free(const struct tm_granule *head)
 {
 	const struct tm_parked *parked = head->parked;
 
-	/* an arena's blocks keep something else there */
+	/* blocks of an arena use `parked` for their record */
 	if (parked == NULL || head->side == NULL || tm_arena_is(head))
 		return;
 	for (uint32_t i = 0; i < head->nslots; i++)
@@ -70,7 +73,11 @@ bool tm_trim_unpark(struct tm_heap *h, unsigned klass)
 		if (g->klass != klass || parked == NULL)
 			continue;
 		g->parked =
-			NULL; /* stored first: a fork's child may lose the slots, not have them twice */
+			/*
+			 * stored first: a fork's child may lose the slots, but must not have them
+			 * twice
+			 */
+			NULL;
 		h->parked_spans--;
 		for (uint32_t word = parked->words; word-- > 0;) {
 			for (uint64_t bits = parked->bits[word]; bits != 0;) {
@@ -94,7 +101,10 @@ bool tm_trim_unpark(struct tm_heap *h, unsigned klass)
 	return false;
 }
 
-/* Older slots first: one that lives ends the search. */
+/*
+ * True if all entries of carved slots say free. Older slots come first, as they are likelier to
+ * live.
+ */
 static bool entries_are_free(const struct tm_granule *g)
 {
 	for (uint32_t i = g->nslots; i-- > tm_span_first(g);)
@@ -109,10 +119,11 @@ static uint32_t listed_when_empty(const struct tm_granule *g)
 }
 
 /*
- * Which spans are counted: all, or those whose entries are free, which costs a cache line or two for a
- * span where the lists cost one for each free slot. What others have freed and not handed over yet is
- * free in its entry too, so the lists decide. Returns the number of spans; `left` says by class how many
- * slots of theirs are on a list if they are empty.
+ * Choose the spans to count: all, or only those whose entries all say free. Reading the entries
+ * costs a cache line or two per span, walking the lists one per free slot. An entry also says free
+ * while another thread has not yet handed the slot over, so only the lists decide. Returns the
+ * number of spans; left[class] is how many slots the chosen spans have on lists if they are all
+ * empty.
  */
 static uint32_t choose(struct tm_heap *h, enum tm_trim_depth depth, size_t *left)
 {
@@ -131,7 +142,9 @@ static uint32_t choose(struct tm_heap *h, enum tm_trim_depth depth, size_t *left
 	return chosen;
 }
 
-/* Returns how many slots it looked at. */
+/*
+ * Count the listed slots of each chosen span in its `mark`. Returns how many slots were examined.
+ */
 static uint32_t count_free(struct tm_heap *h, size_t *left)
 {
 	uint32_t looks = 0;
@@ -155,7 +168,7 @@ static bool is_empty(const struct tm_granule *head)
 	return head->mark == listed_when_empty(head);
 }
 
-/* Drop the slots for which `drop` holds from all lists: `left` of each class, or fewer. */
+/* Remove the slots for which `drop` holds from all lists, at most left[class] of each class. */
 static void filter_lists(struct tm_heap *h,
 			 bool (*drop)(struct tm_granule *head, struct tm_slot *s), size_t *left)
 {
@@ -234,7 +247,10 @@ static bool is_parked(struct tm_granule *head, struct tm_slot *s)
 	return head->parked != NULL && bit_test(head->parked, slot_of(head, s));
 }
 
-/* A span with enough free slots gets a bitmap, for now of all its free slots. */
+/*
+ * Give spans with enough free slots a bitmap, at first of all their free slots. False: there are
+ * none.
+ */
 static bool open_spans(struct tm_heap *h)
 {
 	bool any = false;
@@ -269,7 +285,7 @@ static bool open_spans(struct tm_heap *h)
 	return true;
 }
 
-/* Slots [first, last] that touch the page at this offset. */
+/* The slots [first, last] that overlap the page at this offset. */
 static void slots_of_page(const struct tm_granule *g, size_t offset, uint32_t *ret_first,
 			  uint32_t *ret_last)
 {
@@ -294,7 +310,10 @@ static bool page_is_free(const struct tm_granule *g, size_t offset)
 	return true;
 }
 
-/* Keep in the bitmap only the slots that lose a page; returns the bytes of those pages. */
+/*
+ * Keep in the bitmap only slots that overlap a page to be given back. Returns the bytes of those
+ * pages.
+ */
 static size_t settle_span(struct tm_granule *g, uint64_t *page_bits, size_t pages)
 {
 	struct tm_parked *parked = g->parked;
@@ -335,7 +354,7 @@ static void give_pages(struct tm_granule *g, const uint64_t *page_bits, size_t p
 			page++;
 			continue;
 		}
-		/* Refused (locked pages): they stay, which costs memory only. */
+		/* refused (locked pages): the pages stay, which costs memory only */
 		tm_mem_dontneed_raw(tm_span_base(g) + page * TM_PAGE_BYTES,
 				    (end - page) * TM_PAGE_BYTES);
 		page = end;
@@ -352,7 +371,9 @@ static size_t park_pages(struct tm_heap *h)
 
 	if (!open_spans(h))
 		return 0;
-	/* First decide for all spans, then take the slots off the lists, then touch the pages. */
+	/*
+	 * first decide for all spans, then take the slots off the lists, then give the pages back
+	 */
 	for (int pass = 0; pass < 2; pass++) {
 		for (struct tm_granule *g = tm_granule_at(h->span_first); g != NULL;
 		     g = tm_granule_at(g->next)) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * unmap: address space of a part that goes back, of which nothing is resident. Called by purge.c; the
- * zone keeps what is unmapped for the part's later steps. And what is done where memory can't be had for a
- * part. See part.h.
+ * unmap: gives address space of a part back where nothing of it is resident. Called by purge.c; the
+ * zone keeps the addresses for later steps of the part. Also holds tm_purge_rescue, for when no
+ * memory can be had for a part. See part.h.
  */
 #include "shim/heap/part.h"
 #include "shim/heap/purge.h"
 
-/* That spans get of another part where memory is short. */
+/* Units that the part of spans gets of another part when memory is short. */
 #define HANDED_UNITS 4u
 
-/* Free units at the end of what is mapped for the part that are certainly not resident. */
+/* Free units at the end of the part's mapped memory that are certainly not resident. */
 static uint32_t clean_at_end(const struct tm_part_state *ps, uint32_t end)
 {
 	uint32_t n = 0;
@@ -25,7 +25,10 @@ static uint32_t clean_at_end(const struct tm_part_state *ps, uint32_t end)
 	return n;
 }
 
-/* Unmap free units of which nothing is resident. Under the lock: so the call is short. */
+/*
+ * Unmap free units of which nothing is resident, which keeps the call short: the lock is held.
+ * Returns the bytes.
+ */
 static size_t unmap_units(struct tm_part_state *ps, uint32_t page, uint32_t pages)
 {
 	uint32_t run, run_pages;
@@ -41,8 +44,8 @@ static size_t unmap_units(struct tm_part_state *ps, uint32_t page, uint32_t page
 }
 
 /*
- * Address space goes back too: it counts against address limits, and as memory where the kernel does
- * not overcommit. Only from the end, so that no mapping is split.
+ * Address space counts against address limits, and as memory where the kernel does not overcommit.
+ * Only units at the end are unmapped, so that no mapping is split; keep_units of them stay.
  */
 size_t tm_unmap_end(struct tm_part_state *ps, uint32_t keep_units)
 {
@@ -55,7 +58,7 @@ size_t tm_unmap_end(struct tm_part_state *ps, uint32_t keep_units)
 	return unmap_units(ps, (end - units) * TM_UNIT_PAGES, units * TM_UNIT_PAGES);
 }
 
-/* Where addresses ran out: every free unit of the part. Splits mappings. */
+/* For when addresses ran out: unmap every free, non-resident unit of the part. Splits mappings. */
 size_t tm_unmap_all(enum tm_part part)
 {
 	struct tm_part_state *ps = tm_extent_lock(part);
@@ -79,13 +82,13 @@ size_t tm_unmap_all(enum tm_part part)
 bool tm_purge_rescue(enum tm_part part)
 {
 	size_t bytes = tm_purge_now();
-	/* spans need no long runs; blocks shall find their units together again */
+	/* spans need no long runs, so most units stay together for blocks */
 	size_t units_max = part == TM_PART_SPAN ? HANDED_UNITS : TM_PAGE_NIL / TM_UNIT_PAGES;
 
 	for (int i = 0; i < TM_PART_COUNT; i++)
 		if (i != TM_PART_GROW)
 			bytes += tm_unmap_all((enum tm_part)i);
-	/* where the kernel doesn't unmap either */
+	/* where the kernel refuses to unmap, or more is needed */
 	for (int i = 0; i < TM_PART_COUNT; i++)
 		if (i != (int)part && i != TM_PART_GROW)
 			while (tm_extent_hand_over((enum tm_part)i, part, units_max)) {
