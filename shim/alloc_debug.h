@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * alloc_debug: TIERMALLOC_GUARD, TIERMALLOC_FILL and guard= of rules, forms of the family that find
- * mistakes. Chosen at boot; cost nothing where they are not asked for. They keep the account. With rules
- * that guard, each request asks them, whatever its size; guarded and other blocks live side by side.
+ * alloc_debug: variants of the malloc family that detect heap errors: TIERMALLOC_GUARD,
+ * TIERMALLOC_FILL and the guard= action of rules. Chosen at boot, so that a process without them
+ * pays nothing. They keep the account. If any rule has guard=, every request of any size consults
+ * the rules; guarded and unguarded blocks coexist.
  *
- * all: a block has a canary in front, keyed by its address, and one behind. A free looks at both, fills
- * the block and puts it into a quarantine, whose oldest blocks are looked at again, for writes after the
- * free, and freed. Where a pointer's block begins is known from the page map, never from the memory in
- * front of the pointer. sample: see guard_pages.h.
- * No lock: any thread, any signal handler.
+ * guard=all: each block has a canary before it, keyed by its address, and one behind it. free
+ * checks both, fills the block and puts it into a quarantine (a FIFO). A block that leaves the
+ * quarantine is checked for writes after the free and then really freed. The start of a block is
+ * found by the page map, never from memory before the pointer, which may be corrupt. guard=sample:
+ * see guard_pages.h. Takes no lock; may be called by any thread and any signal handler.
  */
 #ifndef TM_ALLOC_DEBUG_H
 #define TM_ALLOC_DEBUG_H
@@ -18,15 +19,20 @@
 
 struct tm_ops;
 
-/* True: blocks need their side entries. Asked once the rules were read. */
+/*
+ * Whether any of this is in use, in which case blocks need their side entries. Valid once the rules
+ * have been read.
+ */
 bool tm_alloc_debug_is_wanted(void);
 
-/* Whether a rule may ask for this now: what finds mistakes is chosen at boot. */
+/*
+ * Whether a rule added now may use this guard: only if the guard variants were installed at boot.
+ */
 bool tm_alloc_debug_can(enum tm_rule_guard guard);
 
 void tm_alloc_debug_ops(struct tm_ops *ops);
 
-/* At the end of main: everything in quarantine is looked at and freed. */
+/* At the end of main: checks and frees every block in quarantine. */
 void tm_alloc_debug_drain(void);
 
 #endif

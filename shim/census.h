@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * census: what lives, by a walk over the page map. A walk over all objects of a large heap takes tens of
- * milliseconds, so it is done in slices: a thread of the program's looks at a few thousand entries and
- * goes on with its request, whoever comes later goes on with the walk; the helper does it at one go. What
- * is born or dies meanwhile may be missing or be counted.
+ * census: counts the live objects by a walk over the page map. A complete walk of a large heap
+ * takes tens of milliseconds, so program threads do it in slices: a thread on a slow path visits a
+ * few thousand side entries and continues with its request, the next one continues the walk. The
+ * helper walks without a break. The walk is no snapshot: an object allocated or freed meanwhile may
+ * or may not be counted.
  *
- * An entry costs .6 to 10 ns, 64 KiB of blocks .1 ns.
+ * Cost: 0.6 to 10 ns per entry, 0.1 ns per 64 KiB of large blocks.
  *
- * Under the lock of samples.c, by a thread that holds its heap, or by the helper.
+ * All functions: under the lock of samples.c, by a thread that holds its heap, or by the helper.
  */
 #ifndef TM_CENSUS_H
 #define TM_CENSUS_H
@@ -18,44 +19,47 @@
 enum tm_census_kind {
 	TM_CENSUS_NONE,
 	TM_CENSUS_TOTALS,
-	TM_CENSUS_SITES, /* and by site and age, and what is certain of sizes */
+	TM_CENSUS_SITES, /* totals, by site and age, and the exact sizes where they are certain */
 };
 
 struct tm_census_totals {
-	uint64_t objects[TM_LEDGER_TIERS]; /* 0: of all */
+	uint64_t objects[TM_LEDGER_TIERS]; /* live, by tier; index 0: all tiers */
 	uint64_t live_bytes[TM_LEDGER_TIERS];
 	uint64_t slot_bytes[TM_LEDGER_TIERS];
 	uint64_t births; /* objects ever allocated */
 };
 
 /*
- * Entries, granules and rows that a thread of the program's looks at for one request: some .1 ms. The
- * last span is counted whole, so it may be a span's more.
+ * Steps (entries, granules, rows) of a program thread's slice: about 0.1 ms. A span is never split,
+ * so a slice may exceed it by the entries of one span.
  */
 #define TM_CENSUS_SLICE 12288u
 #define TM_CENSUS_SLICE_MOST (TM_CENSUS_SLICE + 4096u)
 #define TM_CENSUS_WHOLE UINT64_MAX
 
-/* A walk begins, instead of one that is under way. -ENOMEM: there is none. */
+/* Starts a walk and abandons an unfinished one. 0 or -ENOMEM: no walk was started. */
 int tm_census_begin(enum tm_census_kind kind);
 
-/* What is under way. */
+/* The kind of the unfinished walk; TM_CENSUS_NONE: none. */
 enum tm_census_kind tm_census_now(void);
 
-/* So many steps more. True: the walk has ended; what it found stays until tm_census_end. */
+/* Walks up to `steps` steps. True: complete; the results stay valid until tm_census_end. */
 bool tm_census_go_on(uint64_t steps);
 
 const struct tm_census_totals *tm_census_totals(void);
 
-/* Of a walk by sites. The site number `index`, from 1 on to so many; of a key, NULL: it has none. */
+/*
+ * Results of a TM_CENSUS_SITES walk: the number of sites; the site at index 1..that number; the
+ * site of a key, or NULL.
+ */
 uint32_t tm_census_sites(void);
 struct tm_epoch_site *tm_census_site(uint32_t index);
 struct tm_epoch_site *tm_census_site_of(uint64_t key);
 
-/* The walk, or what it found, is no longer wanted. Also where none is under way. */
+/* Drops the walk and its results, if any. */
 void tm_census_end(void);
 
-/* The most steps that one call took which was not to do all. */
+/* The largest number of steps that one sliced call took; for tests. */
 uint64_t tm_census_longest(void);
 
 #endif

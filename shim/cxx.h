@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cxx: what C++'s operators do without memory (H36). The operators are in interpose_cxx.c.
+ * cxx: the out-of-memory behaviour of operator new (H36). The operators are in interpose_cxx.c.
  *
- * The library has no C++ run-time library of its own: at the moment of failure it takes the loaded
- * one's new_handler and throw, wherever that was loaded. Off every lock.
+ * This library links no C++ run-time library: when an allocation fails it looks up the new_handler
+ * and the throw function of the one that is loaded, wherever that is. The caller holds no lock.
  */
 #ifndef TM_CXX_H
 #define TM_CXX_H
@@ -11,13 +11,13 @@
 #include "shim/base/attrs.h"
 
 /*
- * operator new without memory: runs the new_handler and tries again until there is memory, and
- * throws std::bad_alloc where there is no handler; so it returns a block or does not return. Where
- * no C++ run-time library is loaded, one line and SIGABRT.
+ * For operator new: calls the new_handler and retries until the allocation succeeds; without a
+ * handler throws std::bad_alloc. So it returns a block or does not return. If no C++ run-time
+ * library is loaded: one message and SIGABRT.
  */
 void *tm_cxx_new_failed(size_t size, size_t align);
 
-/* The same for the nothrow forms: NULL instead of a throw, also where the handler throws. */
+/* The same for the nothrow forms: NULL instead of an exception, also if the handler throws. */
 void *tm_cxx_nothrow_failed(size_t size, size_t align);
 
 #endif

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * decisions: what the policies believe of each call site, copied into the ledger's table of decisions,
- * so that 'tiermalloc explain' can show it, also after the process is gone; and which rules decided
- * nothing.
+ * decisions: copies the tier decision of each call site, and the rules that matched nothing, into
+ * the ledger's table of decisions, so that 'tiermalloc explain' can show them, also after the
+ * process has ended.
  */
 #ifndef TM_DECISIONS_H
 #define TM_DECISIONS_H
 
 #include "policies/route.h"
 
-/* From now on this state is reported; it lives for ever. Called once, by whoever routes. */
+/* Sets the policy state to report; it must never be freed. Called once, by routing.c. */
 void tm_decisions_follow(const struct tm_route *route);
 
 /*
- * Brings the table up to date: at the end, or when asked for. One caller at a time (the ledger's tick
- * lock). Nothing to do without a ledger, or while nobody routes.
+ * Updates the table: at process end or on request. One caller at a time (the ledger's tick lock).
+ * No effect without a ledger or before tm_decisions_follow.
  */
 void tm_decisions_write(void);
 
-/* The same once in a while; each second. */
+/* Called each second; updates the table every few calls. */
 void tm_decisions_tick(void);
 
 #endif

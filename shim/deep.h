@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * deep: TIERMALLOC_LEDGER=deep: when each object was born, to the nanosecond, how long those of each
- * site lived, and how many slots of 4 to 64 KiB of each exact size there are. All of it in the ledger.
- * For hunts, not for every day: two clock reads and some 30 ns of memory a pair.
+ * deep: TIERMALLOC_LEDGER=deep. Records in the ledger the birth time of each object in nanoseconds,
+ * the lifetimes by site, and the number of slots of 4 to 64 KiB by exact size. For debugging
+ * sessions rather than production: two clock reads and about 30 ns of memory accesses per
+ * malloc/free pair.
  *
- * Births lie beside the entries' order (base/ledger_format.h), in windows that are mapped when their
- * first object comes, by the ledger's name: no descriptor is kept. What cannot be kept is counted.
- * Called by the wrappers of trace.c, in signal handlers too. Any thread; an object's birth belongs to whoever holds the object.
+ * Birth times are stored in the order of the side entries (base/ledger_format.h). A window of the
+ * file is mapped, by the ledger's path, when its first object is allocated; no descriptor stays
+ * open. Births that cannot be stored are counted. Called by the wrappers of trace.c, from any
+ * thread and any signal handler; an object's birth time may be accessed only by the object's
+ * holder.
  */
 #ifndef TM_DEEP_H
 #define TM_DEEP_H
@@ -15,31 +18,31 @@
 
 void tm_deep_init(void);
 
-/* Whether the user asked for it. [const after boot] */
+/* Whether TIERMALLOC_LEDGER=deep is set. [const after boot] */
 bool tm_deep_is_wanted(void);
 
-/* An object was given out. */
+/* Records the birth of an object just allocated. */
 void tm_deep_born(const void *p);
 
-/* What is known of one that may be about to die. */
+/* What is known of an object that may be about to be freed. */
 struct tm_deep_life {
-	uint64_t *birth; /* NULL: no object, or nothing is known */
+	uint64_t *birth; /* its time in the ledger; NULL: no object, or nothing known */
 	uint64_t born_ns;
 	uint64_t key; /* site | height << 48; 0: none */
 	size_t size;  /* of a slot of 4 to 64 KiB, else 0 */
 };
 struct tm_deep_life tm_deep_look(const void *p);
 
-/* It is about to be freed, by its holder: who gets the place next finds no birth of another's. */
+/* Before the free: clears the birth time, so that the slot's next object doesn't inherit it. */
 void tm_deep_forget(const struct tm_deep_life *life);
 
-/* It died: tm_deep_look's answer from before. */
+/* After the free: counts the lifetime. life: the result of tm_deep_look before the free. */
 void tm_deep_died(const struct tm_deep_life *life);
 
 /* A ledger begins. */
 void tm_deep_begin(void);
 
-/* In a forked child: nothing of the parent's file is written. */
+/* In a forked child: detaches from the parent's file. */
 void tm_deep_fork_child(void);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * foreign: pointers that the engine did not hand out (H14, H20, H22).
+ * foreign: frees and reallocs of pointers that the engine did not allocate (H14, H20, H22).
  *
- * Such a pointer is early memory, a block of libc's own malloc (which somebody reached past us), or
- * a mistake. Nothing in front of it is read before the kernel has confirmed that the page can be
- * read. A block that carries libc's marks is handed to libc; a mistake is counted, and ends the
- * process only under TIERMALLOC_ON_ERROR=abort. Any thread, off every lock; allocates nothing.
+ * Such a pointer is early memory, a block of libc's malloc (some code reached libc directly), or an
+ * error. Memory before the pointer is read only after the kernel has confirmed that its page is
+ * readable. If it has the header of a libc chunk, the block goes to libc; otherwise the error is
+ * counted, and ends the process only with TIERMALLOC_ON_ERROR=abort. Any thread, no lock held;
+ * allocates nothing.
  */
 #ifndef TM_FOREIGN_H
 #define TM_FOREIGN_H
@@ -15,33 +16,33 @@
 struct tm_next;
 
 enum tm_error_kind {
-	TM_ERROR_FOREIGN,        /* no allocation function gave this address */
-	TM_ERROR_INTERIOR,       /* it lies inside a block */
-	TM_ERROR_DOUBLE,         /* the block is free */
-	TM_ERROR_SIZE_MISMATCH,  /* sized delete with another size: counted, never fatal */
+	TM_ERROR_FOREIGN,        /* no allocation function returned this address */
+	TM_ERROR_INTERIOR,       /* pointer into the middle of a block */
+	TM_ERROR_DOUBLE,         /* the block is already free */
+	TM_ERROR_SIZE_MISMATCH,  /* sized delete with the wrong size: counted, never fatal */
 	TM_ERROR_OVERRUN,        /* bytes next to the block were written */
-	TM_ERROR_USE_AFTER_FREE, /* the block was written after its free */
+	TM_ERROR_USE_AFTER_FREE, /* the block was written after it was freed */
 	TM_ERROR_KINDS,
 };
 
-/* errno is kept by these three where the call is free's. */
+/* free, realloc and malloc_usable_size of such a pointer. tm_foreign_free keeps errno. */
 void tm_foreign_free(void *p);
 void *tm_foreign_realloc(void *p, size_t size);
 size_t tm_foreign_usable(void *p);
 
 /*
- * Counts a wrong use. The first of a kind that a free finds is told in one line; with
- * TIERMALLOC_ON_ERROR=abort each is, and the function does not return.
+ * Counts an error. Prints one line for the first of each kind that a free detects. With
+ * TIERMALLOC_ON_ERROR=abort prints any and does not return, except for TM_ERROR_SIZE_MISMATCH.
  */
 void tm_error_count(enum tm_error_kind kind, const void *p);
 
-/* How often so far. */
+/* Errors of this kind so far. */
 uint64_t tm_error_total(enum tm_error_kind kind);
 
-/* Blocks of libc's own malloc that were handed back to it. */
+/* Number of libc blocks that were passed to libc's free. */
 uint64_t tm_foreign_handed_back(void);
 
-/* libc's functions, by the loader's tables; every pointer is set or the program has no libc. */
+/* Looks libc's functions up (elf.h). Afterwards every pointer is set, unless there is no libc. */
 void tm_foreign_resolve(struct tm_next *ret_next);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fork: the handlers that libc runs around fork. _Fork and raw clone run none: for them each lock
- * finds by itself that its holder is gone (os/lock.h), and what a lock guards starts afresh. Where a
- * signal handler makes a child in the middle of an allocation, all three get the handlers, and the child
- * may return there.
+ * fork: the library's atfork handlers. _Fork and raw clone run no atfork handler: in their children
+ * a lock detects that its holder no longer exists (os/lock.h), and the structure it guards is
+ * reinitialised. Exception: if a signal handler that interrupted an allocation forks by any of the
+ * three, the handlers are run, and the child may return into the allocation.
  */
 #ifndef TM_FORK_H
 #define TM_FORK_H
@@ -11,17 +11,22 @@
 #include <stdint.h>
 
 /*
- * Registers the handlers once; may allocate. libc runs the handlers of a child in the order of
- * registration, and those before a fork in the other one. Ours must be the first: a handler that ran
- * before it in the child would write into the ledger that is still the parent's, and one that ran after
- * it before the fork would meet our locks.
+ * Registers the handlers with libc, once; may allocate. libc runs child handlers in order of
+ * registration and prepare handlers in reverse order. Ours must be registered first: a child
+ * handler that ran before ours would write into the parent's ledger, and a prepare handler that ran
+ * after ours would find our locks held.
  */
 void tm_fork_init(void);
 
-/* Somebody else's, as libc's __register_atfork takes them: 0 or an error number. */
+/*
+ * Registers another library's handlers, with __register_atfork's arguments: 0 or an error number.
+ */
 int tm_fork_register(void (*before)(void), void (*parent)(void), void (*child)(void), void *dso);
 
-/* syscall(number, a, b, ...) is to go to the next definition: which function is to be called in its place. */
+/*
+ * For the interposed syscall(number, a, b, ...): the function to jump to. `next`, libc's syscall,
+ * or for a raw fork that needs the handlers a wrapper that runs them around the call.
+ */
 uintptr_t tm_fork_by_number(uintptr_t next, long number, long a, long b);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guard_pages: TIERMALLOC_GUARD=sample. Some blocks of up to 60 KiB lie in a region of their own, each
- * with its end at a page that nobody may touch, and are untouchable altogether once they are freed: the
- * first wrong access ends the program at the instruction that made it. 256 blocks at once; a place is
- * used again only after the others had their turn. No lock: any thread, any signal handler.
+ * guard_pages: TIERMALLOC_GUARD=sample. A sample of the blocks of up to 60 KiB is placed in a
+ * region of its own. Each ends at an inaccessible guard page, and a freed block is inaccessible as
+ * a whole, so the first overrun or use after free faults at the instruction at fault. 256 slots,
+ * reused round robin to keep freed blocks inaccessible for long. No lock; any thread, any signal
+ * handler.
  */
 #ifndef TM_GUARD_PAGES_H
 #define TM_GUARD_PAGES_H
@@ -12,18 +13,18 @@
 
 #define TM_GUARD_PAGES_MAX ((size_t)60 << 10)
 
-/* At boot. False: no memory, nothing is sampled. */
+/* At boot. False: no memory for the region; no block will be sampled. */
 bool tm_guard_pages_init(void);
 
 bool tm_guard_pages_own(const void *p);
 
-/* Zeroed; NULL: no room, or larger or more aligned than a place is. */
+/* A zeroed block; NULL: all slots are in use, or size or align is too large for a slot. */
 void *tm_guard_pages_take(size_t size, size_t align);
 
-/* What was asked for; 0: p is no block, or was freed. */
+/* Requested bytes; 0: p is not a live block. */
 size_t tm_guard_pages_bytes(const void *p);
 
-/* False: p is no block, or was freed. */
+/* Frees a block and makes it inaccessible. False: p is not a live block. */
 bool tm_guard_pages_give(void *p);
 
 #endif

@@ -1,69 +1,70 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ledger: the account in a file that survives the process (base/ledger_format.h).
+ * ledger: keeps the account in a mapped file that survives the process (base/ledger_format.h).
  *
- * Asked for (TIERMALLOC_DIR, or a report made from it), it begins at boot, in DIR or in
- * /dev/shm/tiermalloc-UID, and stays. Unasked it begins when the process has come to hold more than
- * 4 MiB, and goes at a clean exit. What was counted before, in private memory, is moved into it: the
- * entries if only one thread has a heap by then, else their spans stay outside (at most those 4 MiB);
- * rows of each heap by its owner.
+ * If requested (TIERMALLOC_DIR, or a report that is made from it) the file is created at boot, in
+ * DIR or in /dev/shm/tiermalloc-UID, and kept. Otherwise it is created once the process holds more
+ * than 4 MiB, and deleted at a clean exit. What was counted before, in private memory, is then
+ * moved into the file: the side entries if only one thread has a heap by then, else the spans so
+ * far stay outside the ledger (at most those 4 MiB); the rows of each heap are moved by its owner.
  *
- * A forked child must not write into its parent's file: it counts on in private memory until it comes
- * to a slow path (asked for), or holds more than 4 MiB a second later, and gets its own.
+ * A forked child must not write into its parent's file. It counts in private memory and gets a file
+ * of its own at its next slow path (if requested), or once it holds more than 4 MiB a second later.
  *
- * Children that no fork handler sees (_Fork, raw clone) find their heaps wiped (MADV_WIPEONFORK), so
- * that they come to a slow path before they write anything shared (thread.c).
+ * Children of _Fork and raw clone run no fork handler. They find their heaps wiped
+ * (MADV_WIPEONFORK) and thus enter a slow path before they write to anything shared with the parent
+ * (thread.c).
  */
 #ifndef TM_LEDGER_H
 #define TM_LEDGER_H
 
 #include "shim/base/attrs.h"
 
-/* At boot, before the first heap. Does nothing where no ledger is wanted or none can be had. */
+/* At boot, before the first heap. No effect if no ledger is wanted or the file can't be made. */
 void tm_ledger_init(void);
 
 bool tm_ledger_is_on(void);
 
 struct tm_ledger_header;
 
-/* NULL: there is none. Its fields are written as ledger_format.h says. */
+/* NULL: no ledger. Write its fields as ledger_format.h specifies. */
 struct tm_ledger_header *tm_ledger_header(void);
 
 /*
- * Memory of the tables (below TM_LEDGER_TABLES_BYTES), ready to be written. NULL: no ledger, or no
- * room. Takes the ledger's lock only where a page is used for the first time.
+ * The mapped bytes at `offset` of the tables (below TM_LEDGER_TABLES_BYTES), populated for writing.
+ * NULL: no ledger, or no space. Takes the ledger's lock only for a page's first use.
  */
 void *tm_ledger_area(uint64_t offset, size_t bytes);
 
-/* Around fork: heaps are copied to the child after all. */
+/* Fork handlers: suspend MADV_WIPEONFORK, so that the child gets copies of the heaps. */
 void tm_ledger_fork_prepare(void);
 void tm_ledger_fork_parent(void);
 
-/* In a child: the shared pages are replaced by private ones. */
+/* In a child: replaces the pages shared with the parent's file by private ones. */
 enum tm_ledger_child { TM_LEDGER_CHILD, TM_LEDGER_CHILD_RAW };
 void tm_ledger_fork_child(enum tm_ledger_child child);
 
 /*
- * The same of a child that goes on inside the library: what was copied in its parent (ledger_copy.h)
- * takes the file's place, and the account goes on there, for nobody.
+ * The same for a child that continues inside an allocation (fork.h): the copy made in the parent
+ * (ledger_copy.h) replaces the file's pages. The child keeps counting there, but no file shows it.
  */
 void tm_ledger_fork_inside(void);
 
-/* The process ends by itself; the second form is for _exit, where nothing may wait. */
+/* At a clean end of the process; the second form is for _exit and never waits. */
 void tm_ledger_end(void);
 void tm_ledger_end_now(void);
 
-/* Where an entry lies in the file's area of sides; false: it is not in the file. */
+/* Offset of a side entry in the file's area of side entries; false: it is not in the file. */
 bool tm_ledger_side_offset(const void *side, uint64_t *ret_offset);
-/* How long that area is. */
+/* Bytes of that area. */
 uint64_t tm_ledger_sides_bytes(void);
 
-/* Whether the user asked for a ledger. */
+/* Whether the user requested a ledger, so that the file is kept. */
 bool tm_ledger_is_asked_for(void);
 
-/* The file's name, NULL: there is none. */
+/* Path of the file; NULL: no ledger. */
 const char *tm_ledger_path(void);
-/* Of a process without one: why, in words. */
+/* For messages: why this process has no ledger. */
 const char *tm_ledger_why_none(void);
 
 #endif

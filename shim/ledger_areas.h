@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ledger_areas: the ledger's file as memory. Tables are one mapping; rows, records of granules and
- * side entries are mapped from their begin and grow where they are, so that no descriptor stays open
- * and no address is taken before it is needed. Everything is populated before it is written: a full
- * file system, or a used-up share, means private memory from there on, one line, and no signal.
+ * ledger_areas: maps the ledger's file. The tables are one mapping. Rows, granule records and side
+ * entries are mapped at their start and grown in place by mremap, so that no descriptor stays open
+ * and no addresses are reserved in advance. Pages are populated before they are written: on a full
+ * file system, or at the limit of the file, the library falls back to private memory with one
+ * message instead of a SIGBUS.
  *
- * For ledger.c, which says when. One lock, rank LEDGER.
+ * Called by ledger.c. One lock, rank LEDGER.
  */
 #ifndef TM_LEDGER_AREAS_H
 #define TM_LEDGER_AREAS_H
@@ -14,54 +15,56 @@
 #include "shim/heap/account.h"
 #include "shim/os/msg.h"
 
-/* Chunks of side entries from before the ledger that may be moved into it: 4 MiB. */
+/* Most chunks of side entries from before the ledger that are moved into it: 4 MiB. */
 #define TM_LEDGER_CHUNKS 16u
 
 struct tm_ledger_start {
 	const char *path;
 	uint64_t limit_bytes;
-	enum tm_msg_level level; /* of a message that there is no more room */
-	uint32_t heaps;          /* that exist already: their rows are moved by the caller */
-	uint32_t chunks;         /* places kept for chunks */
-	uintptr_t sides_at;      /* where new side entries lie; from tm_ledger_sides_begin on */
+	enum tm_msg_level level; /* of the message that the file has no more space */
+	uint32_t heaps;          /* existing heaps: the caller moves their rows */
+	uint32_t chunks;         /* chunks of existing side entries to reserve space for */
+	uintptr_t sides_at;      /* address of new side entries, >= tm_ledger_sides_begin() */
 };
 
 void tm_ledger_areas_init(void);
 uintptr_t tm_ledger_sides_begin(void);
 
-/* First of all: what file system it is on. */
+/* Determines the file system of the file. To be called before the other functions. */
 void tm_ledger_look(int fd);
 /*
- * What the file is mapped by is no part of core dumps, and each page is had by itself, since most stay
- * empty: no huge ones of a tmpfs, and not the 64 KiB that a disk's file system reads ahead and then writes.
+ * Sets the advice for a mapping of the file: no core dump, and no more than single pages, since
+ * most stay empty: no huge pages on tmpfs, and no 64 KiB read-ahead, which a disk's file system
+ * would then write back.
  */
 void tm_ledger_advise(void *at, size_t bytes);
 
-/* Maps the file and has tm_ledger_header() say so. 0 or -errno. */
+/* Maps the file and publishes it by tm_ledger_header(). 0 or -errno. */
 int tm_ledger_map(int fd, const struct tm_ledger_start *start);
 
-/* The account hears of it: what begins from here on is in the file. */
+/* Installs the account's hooks: heaps, spans and blocks created from now on are in the file. */
 void tm_ledger_hook(void);
 
-/* A page of the file that the caller has mapped will be written. */
+/* Populates pages that the caller has mapped, before writing. False: the file has no more space. */
 bool tm_ledger_populate(void *at, size_t bytes);
 
-/* A heap's rows, a chunk's entries are in the file now. */
+/* Note that a heap's rows, or a chunk's side entries, are now in the file. */
 void tm_ledger_heap_has_rows(uint32_t heap_index);
 void tm_ledger_adopt_chunk(unsigned index, struct tm_side_chunk chunk);
 
-/* The record of a granule, or NULL where it cannot be had. */
+/* The granule's record, populated; NULL: no space. */
 struct tm_ledger_granule *tm_ledger_record(const struct tm_granule *head);
 
 /*
- * In a forked child: rows of new heaps and entries become private zeros, the rest goes. Returns the
- * first address behind the entries.
+ * In a forked child: replaces the rows of new heaps and the side entries by private zero pages and
+ * unmaps the rest. Returns the end address of the side entries.
  */
 uintptr_t tm_ledger_unmap_in_child(void);
 
 /*
- * In a child that goes on inside the library (fork.c): everything becomes private zeros and stays where
- * it is; what it was comes back from a copy of these pieces. Whole pages, populated as far as is known.
+ * In a child that continues inside an allocation (fork.c): tm_ledger_keep_in_child replaces all
+ * mappings in place by private zero pages; ledger_copy.c restores the contents from a copy of the
+ * pieces that tm_ledger_each_piece visits: whole pages, limited to what is known to be populated.
  */
 typedef void tm_ledger_piece_fn(void *at, size_t bytes, void *arg);
 void tm_ledger_each_piece(tm_ledger_piece_fn *visit, void *arg);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ledger_granules: what the ledger says of spans and blocks, one record for each. The account calls it for
- * what comes and goes (heap/store.h); ledger.c once, for all that exist when the file begins.
+ * ledger_granules: writes the ledger's record of each span and large block. Called by the account's
+ * hooks when one begins or ends (heap/store.h), and once by ledger.c for all that exist when the
+ * file is created.
  *
- * A record is written by whoever holds the granule; its kind last when it begins, first when it ends.
+ * A record is written by the holder of the granule. Its kind is written last at the begin and first
+ * at the end, so that a reader never sees a partial record.
  */
 #ifndef TM_LEDGER_GRANULES_H
 #define TM_LEDGER_GRANULES_H
@@ -14,7 +16,7 @@ void tm_ledger_note_span(const struct tm_granule *head);
 void tm_ledger_note_block(const struct tm_granule *head);
 void tm_ledger_note_gone(const struct tm_granule *head);
 
-/* Notes all spans and blocks that exist. */
+/* Writes the records of all existing spans and blocks. */
 void tm_ledger_publish(void);
 
 #endif

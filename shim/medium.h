@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * medium: requests of 1 to 64 KiB on the slow path: whose tier they are, and which lists serve them.
+ * medium: slow path of requests of 1 to 64 KiB: chooses their tier and the free lists that serve
+ * them.
  *
- * In order: the caller of tiermalloc_alloc, the rules (of rows that are known to need them, and of all that
- * have no row), what was learned (arenas), and else the thread's own spans, whose tier is the phase's.
+ * The first that decides wins: the caller's tier (tiermalloc_alloc); the rules (asked only for
+ * sites whose row may match one, or that have no row); learned lifetimes (temporary sites go to
+ * arenas); else the thread's own spans, whose tier follows the phase (loading or serving).
  */
 #ifndef TM_MEDIUM_H
 #define TM_MEDIUM_H
@@ -16,12 +18,12 @@ struct tm_medium_request {
 	size_t size;
 	size_t align;
 	unsigned klass;    /* at least TM_SMALL_CLASSES */
-	enum tm_tier tier; /* TM_TIER_ALL: nobody said */
+	enum tm_tier tier; /* given by the caller; TM_TIER_ALL: not given */
 	struct tm_site site;
 	size_t asked; /* as in struct tm_routing_request */
 };
 
-/* A slot, counted; NULL: no memory, or the tier's ceiling. [h held by the caller] */
+/* A slot, already counted; NULL: no memory, or the tier's ceiling. The caller holds h. */
 void *tm_medium_take(struct tm_heap *h, const struct tm_medium_request *r);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * modules: which file was mapped where, and when, in the ledger's table of modules. An object is
- * noted when the first stack passes it, by what it says of itself in memory (program headers, build
- * id), never from a file. Its record stays when the object goes.
+ * modules: the ledger's table of modules: which object was mapped where and when. An object is
+ * recorded when it first appears in a captured stack, from its image in memory (program headers,
+ * build id), never from its file. The record stays after the object is unloaded.
  *
- * One lock (rank SITES); the loader's list is never walked, so that nothing waits for the loader.
- * Callers hold a heap, or a signal handler could come back here.
+ * One lock (rank SITES). Never walks the loader's list, so it cannot wait for the loader's lock.
+ * Callers hold a heap, which keeps a signal handler from re-entering.
  */
 #ifndef TM_MODULES_H
 #define TM_MODULES_H
@@ -14,16 +14,16 @@
 
 void tm_modules_init(void);
 
-/* An address of a stack, in this object (tm_unwind_seen). */
+/* Callback of the unwinder (tm_unwind_seen): pc, an address in a stack, lies in `object`. */
 void tm_modules_seen(uintptr_t pc, const struct tm_unwind_object *object);
 
-/* Objects may have gone: those that are no longer there get the time of now. */
+/* After an unload: sets unloaded_ms of the objects that are no longer mapped. */
 void tm_modules_sweep(void);
 
-/* In a forked child: a table of its own follows. */
+/* In a forked child: starts an empty table, for the child's own ledger. */
 void tm_modules_fork_child(void);
 
-/* The build id of the object that begins there, at most size bytes; its length, 0: it has none. */
+/* Copies the build id of the object mapped at `begin`, at most size bytes. Its length; 0: none. */
 uint32_t tm_modules_build_id(uintptr_t begin, uint8_t *id, size_t size);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * passive: what the exported functions do where the engine does not serve, or not alone. Called by
- * boot alone, while tm_root is writable.
+ * passive: targets of the exported functions where the engine serves nothing, or shares the process
+ * with another allocator. Called by boot only, while tm_root is writable.
  */
 #ifndef TM_PASSIVE_H
 #define TM_PASSIVE_H
@@ -9,17 +9,17 @@
 #include "shim/boot.h"
 
 /*
- * libc serves, or the next library that defines malloc: ops become its functions. What was handed
- * out before from early memory is still known.
+ * Makes libc, or the next library that defines malloc, serve everything: points ops to its
+ * functions. Blocks from early memory are still recognised.
  */
 void tm_passive_begin(enum tm_passive_reason reason);
 
-/* Why, in words; "" where the engine serves. */
+/* The reason for messages; "" if the engine serves. */
 const char *tm_passive_reason(void);
 
 /*
- * Where somebody in front of us defines malloc, take from ops what would give blocks that the other's
- * free does not know; else nothing.
+ * If a library in front of this one defines malloc, forwards those entries of ops that would return
+ * blocks which that library's free does not know. Otherwise no effect.
  */
 void tm_passive_behind(struct tm_ops *ops);
 

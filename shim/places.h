@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * places: what a rule may ask of a return address: which file it is in, at which offset, and, for
- * symbol rules, where the functions of that file lie. Asked once per new call site, and only while
- * there are rules of that kind; a file's symbols are read once.
+ * places: resolves a return address for rules: its file, the offset in it and, for symbol rules,
+ * the function. Called once per new call site, and only if such rules exist; reads a file's symbols
+ * once.
  *
- * One lock (rank PLACES). Records are never rewritten, since names of them are in use without it.
+ * One lock (rank PLACES). Records are never overwritten, because their names are read without it.
  */
 #ifndef TM_PLACES_H
 #define TM_PLACES_H
@@ -13,10 +13,10 @@
 
 void tm_places_init(void);
 
-/* From now on `route` asks here. Its rules, and memory for them, must be there. */
+/* Makes `route` resolve addresses here. Its rules and their memory must exist already. */
 void tm_places_serve(struct tm_route *route);
 
-/* dlclose: what was known of [begin, end) is void. */
+/* After dlclose: drops what is known of addresses in [begin, end). */
 void tm_places_forget(uintptr_t begin, uintptr_t end);
 
 #endif

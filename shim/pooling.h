@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pooling: which requests fixed pools serve (heap/pool.h): those of the sizes that TIERMALLOC_POOLS lists,
- * and those of rules with pool= or keep=. Also what the ledger and the reports tell of pools.
+ * pooling: decides which requests are served by fixed-size pools (heap/pool.h): requests of a size
+ * listed in TIERMALLOC_POOLS, and requests matched by a rule with pool= or keep=. Also writes the
+ * pools' figures into the ledger and the reports.
  */
 #ifndef TM_POOLING_H
 #define TM_POOLING_H
@@ -13,10 +14,16 @@
 /* At boot, after the rules were read. */
 void tm_pooling_init(void);
 
-/* Says so where a rule asks for a pool that no request reaches: smaller ones ask no rule. */
+/*
+ * Warns about actions of a rule (pool, keep, huge, node) that have no effect because the rule is
+ * limited to sizes up to 64 KiB. file: where the rule stands, for the message.
+ */
 void tm_pooling_check(const char *file, const struct tm_rule *rule);
 
-/* The caller holds a heap. May change the tier: a listed pool that names one is the user's word. */
+/*
+ * The pool for this request, or NULL. Changes the decision's tier if TIERMALLOC_POOLS names another
+ * one for this size: the user's choice takes precedence. The caller holds a heap.
+ */
 struct tm_pool *tm_pooling_choose(size_t size, struct tm_route_decision *decision);
 
 TM_INLINE struct tm_pool *tm_pooling_of(size_t size, struct tm_route_decision *decision)
@@ -27,16 +34,19 @@ TM_INLINE struct tm_pool *tm_pooling_of(size_t size, struct tm_route_decision *d
 	return tm_pooling_choose(size, decision);
 }
 
-/* tm_pool_take, and the event that a pool is exhausted. */
+/* tm_pool_take; records an event in the ledger when the pool is exhausted. */
 void *tm_pooling_take(struct tm_pool *pool, const struct tm_large_request *r);
 
-/* Into the ledger; under the lock of samples.c. */
+/* Writes the pools' records into the ledger; under the lock of samples.c. */
 void tm_pooling_write(void);
 
-/* Requests that found a pool exhausted, and that a tier's ceiling refused: what a verdict tells first. */
+/*
+ * Adds to the report's verdict: the requests that found a pool exhausted, and those refused by a
+ * tier's ceiling.
+ */
 void tm_pooling_verdict(struct tm_fmt_out *out);
 
-/* The table of TIERMALLOC_REPORT=exit; nothing where there are no pools. */
+/* Adds the table of pools to the report at exit; nothing if there are no pools. */
 void tm_pooling_report(struct tm_fmt_out *out);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * report_command: TIERMALLOC_REPORT=leak, frag or full: the installed command is started on the ledger
- * of the process that ends, and waited for. It writes to the descriptor; where there is no command,
- * one line names the ledger and what to type.
+ * report_command: TIERMALLOC_REPORT=leak, frag or full. Runs the installed tiermalloc command on
+ * the ledger of the ending process, with its output on the given descriptor, and waits for it. If
+ * the command isn't installed, one line names the ledger and the command line to use.
  */
 #ifndef TM_REPORT_COMMAND_H
 #define TM_REPORT_COMMAND_H
 
-/* At the end of the process, behind tm_ledger_end. */
+/* At process end, after tm_ledger_end. */
 void tm_report_command(int fd);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ruling: where rules come from: TIERMALLOC_RULES, TIERMALLOC_PROFILE, tiermalloc_set_tier. What routing.c
- * asks is the table that is made of them.
+ * ruling: reads rules from TIERMALLOC_RULES, TIERMALLOC_PROFILE and tiermalloc_set_tier into the
+ * table that routing.c consults.
  */
 #ifndef TM_RULING_H
 #define TM_RULING_H
@@ -12,8 +12,8 @@
 void tm_ruling_init(void);
 
 /*
- * Appends one rule. 0, -EINVAL for a rule that is none, -ENOMEM, -ENOSPC; -EOPNOTSUPP for one that
- * guards blocks where the environment asked for no guards: the family was chosen at boot.
+ * Appends one rule. 0, -EINVAL: not a rule; -ENOMEM; -ENOSPC: too many rules; -EOPNOTSUPP: it has
+ * guard=, but the guard variants of malloc were not installed at boot.
  */
 int tm_ruling_add(const char *line);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * samples: what the ledger keeps of time: heartbeat, counters, rings of seconds, minutes and hours,
- * events; and the windows of epoch.h. All of it is done by whoever comes through a slow path when it
- * is due, or by the helper; a process that does nothing does nothing for this either.
+ * samples: the time-dependent data of the ledger: heartbeat, counters, rings of samples per second,
+ * minute and hour, events; and the windows of epoch.h. When something is due, the next thread on a
+ * slow path does it, or the helper; an idle process spends nothing.
  */
 #ifndef TM_SAMPLES_H
 #define TM_SAMPLES_H
@@ -11,20 +11,28 @@
 
 void tm_samples_init(void);
 
-/* A slow path passed, for a block of so many bytes; looks at the clock now and then. The caller holds its
- * heap and no lock. */
+/*
+ * Called on slow paths; bytes: of the block. Reads the clock only now and then and does what is
+ * due. The caller holds its heap and no lock.
+ */
 void tm_samples_pass(size_t bytes);
 
-/* What is due at this time, all of it at once. The helper. */
+/* For the helper: does everything that is due, without slicing it. */
 void tm_samples_tick(uint64_t now_ms);
 
-/* Counters and a sample now, due or not: at the end, or because the command asks. */
+/* Writes counters and a sample now, due or not: at process end, or on the command's request. */
 void tm_samples_now(void);
 
-/* What tiers refused is in the ledger at once: a program may end by it. As below. */
+/*
+ * Writes the tiers' counts of refused requests at once, since a program may end because of one. Any
+ * thread, with any lock held.
+ */
 void tm_samples_refused(void);
 
-/* Something happened. Any thread, any lock; the same kind within a second is one event. */
+/*
+ * Records an event; those of one kind within a second are merged. tier, a, b: see ledger_format.h.
+ * Any thread, with any lock held.
+ */
 void tm_samples_event(enum tm_ledger_event_kind kind, unsigned tier, uint64_t a, uint64_t b);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scan: which objects nothing points to, found in a running process without ptrace.
+ * scan: leak scan: finds unreachable objects in a running process, without ptrace.
  *
- * The process forks an image of itself (raw clone: no handler runs, nobody is told by SIGCHLD). The
- * image marks what can be reached from writable private memory that is not the allocator's (stacks,
- * data, thread-local storage, other allocators' pages) and writes bits for the rest into the ledger.
- * Pointers into the middle of an object count. With TM_LEDGER_SCAN_STOP all threads stand still in a
- * signal handler while the image is made, so that their registers are in it; a thread that blocks that
- * signal is counted as missed. Objects of the current window are not judged.
+ * The process forks an image of itself (raw clone: no atfork handler runs, no SIGCHLD is sent). The
+ * image marks all objects reachable from the roots, which are all writable private memory outside
+ * the allocator (stacks, data segments, thread-local storage, other allocators' pages), and sets
+ * verdict bits in the ledger for the others. Interior pointers count. With TM_LEDGER_SCAN_STOP all
+ * threads wait in a signal handler while the image is made, so that it contains their registers; a
+ * thread that blocks the signal is counted as missed. Objects born in the current window are not
+ * judged.
  */
 #ifndef TM_SCAN_H
 #define TM_SCAN_H
@@ -15,15 +16,15 @@
 #include "shim/base/ledger_format.h"
 
 /*
- * Begins a pass for this request and returns; the image answers it. -errno: it could not begin.
- * A thread that holds its heap, or the helper.
+ * Starts a pass for the request `seq` and returns; the image writes the answer. 0 or -errno: not
+ * started. Called by a thread that holds its heap, or by the helper.
  */
 int tm_scan_begin(enum tm_ledger_control level, uint32_t seq);
 
-/* Whether a pass is under way; picks up an image that has ended. */
+/* Whether a pass is running; reaps an image that has exited. */
 bool tm_scan_is_busy(void);
 
-/* In the forked child of the program: no pass is under way. */
+/* In a forked child of the program: forgets the parent's pass. */
 void tm_scan_fork_child(void);
 
 #endif

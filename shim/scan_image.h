@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* scan_image: the part of a leak scan that runs in the image. See scan.h. */
+/* scan_image: the part of a leak scan that runs in the forked image; see scan.h. */
 #ifndef TM_SCAN_IMAGE_H
 #define TM_SCAN_IMAGE_H
 
@@ -8,7 +8,7 @@
 #define TM_SCAN_THREADS 1024u
 
 struct tm_scan_thread {
-	uintptr_t sp; /* 0: not known */
+	uintptr_t sp; /* stack pointer; 0: unknown */
 };
 
 #define TM_SCAN_ROOM_BYTES ((size_t)192 << 10)
@@ -19,15 +19,15 @@ struct tm_scan_order {
 	uint32_t seq;
 	uint32_t level;
 	uintptr_t own_sp;
-	uintptr_t helper, helper_end; /* memory of the helper, which is no root */
+	uintptr_t helper, helper_end; /* the helper's memory, not to be used as a root */
 	/*
-	 * Mapped before the fork: what the image maps itself may come to lie where the parent has pages
-	 * that the image did not get, before it has seen that they are missing.
+	 * Work space, mapped before the fork. A mapping made by the image could land where the
+	 * parent has pages that the image did not inherit, and hide that they are missing.
 	 */
 	char *room; /* TM_SCAN_ROOM_BYTES */
 };
 
-/* Scans, writes the verdicts, answers. In a child that has nothing else to do. 0 or -errno. */
+/* Scans, writes the verdicts and the answer to the ledger. Only in the image. 0 or -errno. */
 int tm_scan_image(const struct tm_scan_order *order);
 
 #endif

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sheet: what the resident memory consists of, in the ledger, so that it can be told of a process
- * that is gone. A walk of the kernel's over all pages, some 3 ms per GiB of small ones: made when it is
- * due (every five seconds, or the memory has changed by an eighth) and for at most a quarter of a per
- * cent of the time, one per cent while memory grows; where it takes longer than 3 ms, by the helper
- * alone.
+ * sheet: writes a breakdown of the resident memory (from /proc/self/smaps) into the ledger, so that
+ * it is known after the process has ended. The kernel walks all pages for it, about 3 ms per GiB of
+ * small pages. So it is made only when due (every five seconds, or when RSS has changed by an
+ * eighth), and takes at most 0.25 % of the time, 1 % while memory grows. If it takes more than 3
+ * ms, only the helper does it.
  */
 #ifndef TM_SHEET_H
 #define TM_SHEET_H
 
 #include "shim/base/ledger_format.h"
 
-/* [lock of samples.c] rss: the resident memory as it is now. scaled: what five seconds are. */
+/*
+ * Writes a sheet if one is due. rss_bytes: current RSS; pause_ms: the regular interval (five
+ * seconds, scaled in tests). Under the lock of samples.c.
+ */
 void tm_sheet_tick(uint64_t now_ms, uint64_t rss_bytes, uint64_t pause_ms);
 
-/* Now, due or not, for the end of a process whose ledger stays. Same lock. */
+/* Writes a sheet now, due or not: at the end of a process whose ledger is kept. Same lock. */
 void tm_sheet_write(uint64_t now_ms);
 
-/* Of the zone, by the last one. */
+/* Of the zone, according to the last sheet. */
 uint64_t tm_sheet_resident_bytes(void);
 uint64_t tm_sheet_huge_bytes(void);
 

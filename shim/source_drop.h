@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * source_drop: TIERMALLOC_SOURCE_DROP=1. Once the program serves, the resident pages of mapped model
- * files go whose bytes were repacked into allocated memory; policies/source.h says which and when. Only
- * mappings of files that can neither be written nor hold pages of the process's own are touched: what
- * is dropped is in the file, and comes back from the page cache when it is read.
+ * source_drop: TIERMALLOC_SOURCE_DROP=1. Once the program serves, evicts the resident pages of
+ * mapped model files whose contents were repacked into allocated memory; policies/source.h decides
+ * which and when. Touches only read-only file mappings without private pages: the data stays in the
+ * file and is faulted in again from the page cache if it is read.
  *
- * Costs nothing where it is not asked for. Any thread may call; one at a time works, others return.
+ * Free when not enabled. Any thread may call; one at a time does the work, the others return.
  */
 #ifndef TM_SOURCE_DROP_H
 #define TM_SOURCE_DROP_H
@@ -18,13 +18,16 @@ void tm_source_drop_init(void);
 /* The program begins to serve. The caller holds its heap and no lock. */
 void tm_source_drop_begin(void);
 
-/* The helper's tick. Returns whether there is something left to wait for. */
+/* The helper's tick. True: call again, there may be more to evict. */
 bool tm_source_drop_tick(uint64_t now_ms);
 
 /* [const after boot] */
 extern TM_HIDDEN bool tm_source_drop_wanted;
 
-/* A request that policies decide about: where no helper may run, it does what is due. */
+/*
+ * Called for requests that the policies route: does what is due if there can be no helper, else
+ * starts the helper when it is overdue.
+ */
 void tm_source_drop_pass_slow(void);
 TM_INLINE void tm_source_drop_pass(void)
 {

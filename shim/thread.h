@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * thread: birth and death of a thread's heap, and getting hold of it in slow paths.
+ * thread: creates and retires a thread's heap, and gives slow paths exclusive use of it.
  *
- * A thread gets a heap at its first slow path. It gives it up in the last of libc's four rounds of
- * key destructors; what it still frees or allocates after that goes to the owners' remote lists and
- * to the shared heap, and no heap is born again (H15).
+ * A thread gets a heap at its first slow path and gives it up in the last of libc's four rounds of
+ * TSD destructors. After that its frees go to the owners' remote lists and its allocations to the
+ * shared heap; the thread never gets another heap (H15).
  */
 #ifndef TM_THREAD_H
 #define TM_THREAD_H
@@ -13,9 +13,9 @@
 #include "shim/heap/heap.h"
 
 enum tm_thread_hold {
-	TM_THREAD_OWN,    /* own heap, busy */
-	TM_THREAD_SHARED, /* the shared heap, locked: the thread is past its end */
-	TM_THREAD_NONE, /* no heap may be touched: nested in a signal handler, or no memory for one */
+	TM_THREAD_OWN,    /* the thread's own heap, marked busy */
+	TM_THREAD_SHARED, /* the shared heap, locked: the thread has given its own up */
+	TM_THREAD_NONE,   /* none: a signal handler interrupted a holder, or no memory for a heap */
 };
 
 struct tm_thread_heap {
@@ -24,53 +24,61 @@ struct tm_thread_heap {
 };
 
 /*
- * Holds a heap for the caller until tm_thread_leave. Between the two, no call into libc that might
- * allocate. With TM_THREAD_NONE, only lock-free paths may be used (emergency.h, remote pushes).
+ * Holds a heap for the caller until tm_thread_leave; calls of libc that may allocate are forbidden
+ * in between. With TM_THREAD_NONE only lock-free paths may be used (emergency.h, remote frees).
  */
 struct tm_thread_heap tm_thread_enter(void);
 void tm_thread_leave(struct tm_thread_heap held);
 
 /*
- * To be called before a side entry is read without a heap being held: in the child of a raw fork,
- * entries are the parent's too until this thread has taken its own.
+ * Call it before reading a side entry without holding a heap: in the child of a raw fork, the side
+ * entries are shared with the parent until this thread has entered its first slow path there.
  */
 void tm_thread_arrive_slow(void);
 TM_INLINE void tm_thread_arrive(void)
 {
-	/* also of a thread without a heap */
+	/* the placeholder heap of a thread without a heap has a `self` too */
 	if (TM_UNLIKELY(tm_heap_of_word(tm_heap_word)->self == 0))
 		tm_thread_arrive_slow();
 }
 
 /*
- * There is no more for a thread whose heap is busy. That is a handler's that needs much, or it is of one
- * that never returned (siglongjmp): the heap will be busy for ever. True: the thread has given it up, as
- * it is, and gets another one. Its blocks stay; what is freed of them is not used again.
+ * Called when a thread whose heap is busy has used up its emergency memory. Either it is in a
+ * signal handler that allocates much, or a handler left the allocator by siglongjmp and the heap
+ * will be busy for ever. True: the thread has abandoned the heap as it is and gets another one. The
+ * blocks in the old heap stay valid; memory freed in it is never reused. False: the thread holds a
+ * lock, which the new heap might wait for, or uses the shared heap.
  */
 bool tm_thread_desert(void);
 
-/* For the fork handlers, in the child. */
+/* In a forked child, by the fork handlers. */
 void tm_thread_fork_child(void);
 
-/* It gets its heap, gives it up or uses the shared one: its word says nothing of that. */
+/*
+ * Whether the calling thread is just getting its heap or uses the shared one, which its heap word
+ * doesn't show.
+ */
 bool tm_thread_is_changing(void);
 
 /* At boot. */
 void tm_thread_init(void);
 
 /*
- * Registers with libc what threads and forks need. The library calls it before main: a thread's first
- * allocation, which does it otherwise, may be interrupted by a signal handler that calls exit, and
- * that waits for libc's lock.
+ * Registers the TSD destructor and the fork handlers with libc. Called before main: if left to a
+ * thread's first allocation, a signal handler that interrupts it and calls exit would wait for ever
+ * for libc's lock.
  */
 void tm_thread_libc_ready(void);
 
 int32_t tm_thread_id(void);
 
-/* The calling thread's own heap if it has one; for the fork handlers. */
+/* The calling thread's own heap, or NULL; for the fork handlers. */
 struct tm_heap *tm_thread_heap(void);
 
-/* The same in the child of fork, for a slot of this span: whether it is free already (heap/inherit.h). */
+/*
+ * In a forked child whose side entries were lost with its parent's ledger: marks the free slots of
+ * g's class free again, before the state of one is judged (heap/inherit.h).
+ */
 void tm_thread_settle(struct tm_granule *g);
 
 #endif

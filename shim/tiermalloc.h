@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Optional interface of the preloaded library. Everything is weak: a program compiled with this
- * header runs the same without the library, so test the address of a function before the call:
+ * Optional interface of the preloaded library. All functions are weak symbols: a program compiled
+ * with this header also runs without the library, so test a function's address before the call:
  *
  *	if (tiermalloc_trim)
  *		tiermalloc_trim(TIERMALLOC_AUTO);
  *
- * All functions may be called from any thread; none may be called from a signal handler unless that
- * is said.
+ * All functions may be called from any thread, but from a signal handler only where that is said.
  */
 #ifndef TIERMALLOC_H
 #define TIERMALLOC_H
@@ -21,7 +20,7 @@ extern "C" {
 
 #define TIERMALLOC_WEAK __attribute__((weak))
 
-/* Where memory of one kind of life lives. AUTO: the library decides; as an argument of trim: all. */
+/* Tiers: kinds of lifetime. AUTO: the library decides; as an argument of trim: all tiers. */
 enum tiermalloc_tier {
 	TIERMALLOC_AUTO,
 	TIERMALLOC_PERSISTENT, /* loaded once, never freed: weights, tables */
@@ -30,62 +29,62 @@ enum tiermalloc_tier {
 };
 
 /*
- * Tells the library that a session (a request, a conversation) begins. The name, which may be NULL,
- * is copied. Returns its number, which is never used again, or 0 without memory.
+ * Tells the library that a session (a request, a conversation) begins. The name may be NULL and is
+ * copied. Returns the session's number, which is never reused, or 0 if memory is exhausted.
  */
 TIERMALLOC_WEAK uint64_t tiermalloc_session_begin(const char *name);
 
-/* The session is over: what is still allocated for it is reported. 0 is ignored. */
+/* Tells the library that a session is over. 0 is ignored. */
 TIERMALLOC_WEAK void tiermalloc_session_end(uint64_t session);
 
 /* A step (a token, a batch) is over. Signal-safe. */
 TIERMALLOC_WEAK void tiermalloc_step(void);
 
 /*
- * Names what the calling thread does until the matching pop; the text is copied. Reports tell
- * allocations by it. Tags nest, per thread.
+ * Names what the calling thread does until the matching pop. The text is copied. Reports group
+ * allocations by tag. Tags nest, per thread.
  */
 TIERMALLOC_WEAK void tiermalloc_tag_push(const char *tag);
 TIERMALLOC_WEAK void tiermalloc_tag_pop(void);
 
 /*
- * size bytes at a multiple of align (0: as malloc; else a power of two), in a tier (enum
- * tiermalloc_tier). Freed with free, resized with realloc. NULL with errno: ENOMEM, or EINVAL for
- * another align or tier.
+ * Allocates size bytes aligned to align (0: as malloc; else a power of two) in a tier (enum
+ * tiermalloc_tier). Free it with free, resize it with realloc. On failure NULL and errno: ENOMEM,
+ * or EINVAL for an invalid align or tier.
  */
 TIERMALLOC_WEAK void *tiermalloc_alloc(size_t size, size_t align, int tier);
 
 /*
- * Adds one line of tiermalloc-rules(5) behind those there are. 0, -EINVAL for a line that is no rule,
- * -ENOMEM, -ENOSPC for the 65th or so, -EOPNOTSUPP for guards that were not chosen at the start, -ENOSYS
- * where the library is not at work.
+ * Appends a line of tiermalloc-rules(5) to the rules. 0; -EINVAL: not a rule; -ENOMEM; -ENOSPC:
+ * more than about 64 rules; -EOPNOTSUPP: guard= without guards chosen at program start; -ENOSYS:
+ * the library is not serving this program.
  */
 TIERMALLOC_WEAK int tiermalloc_set_tier(const char *rule);
 
-/* Gives free memory of a tier back to the system, now. Returns the bytes given back. */
+/* Returns free memory of a tier to the system now. Result: the bytes returned. */
 TIERMALLOC_WEAK size_t tiermalloc_trim(int tier);
 
-/* Bytes; index 0 of the arrays is the total, the others are by enum tiermalloc_tier. */
+/* Index 0 of the arrays is the total, the others are by enum tiermalloc_tier. */
 struct tiermalloc_stats {
-	uint64_t struct_bytes;    /* set by the caller to the size of its struct */
-	uint64_t live_bytes[4];   /* asked for and not freed */
-	uint64_t slot_bytes[4];   /* the same, as the blocks occupy it */
-	uint64_t cached_bytes[4]; /* free and kept for reuse */
-	uint64_t resident_bytes;  /* of all blocks' memory, in RAM */
-	uint64_t peak_bytes;      /* largest total at any time; small blocks count by their spans */
+	uint64_t struct_bytes;    /* in: sizeof the caller's struct */
+	uint64_t live_bytes[4];   /* requested and not freed */
+	uint64_t slot_bytes[4];   /* occupied by those blocks */
+	uint64_t cached_bytes[4]; /* free, kept for reuse */
+	uint64_t resident_bytes;  /* of the blocks' memory, in RAM */
+	uint64_t peak_bytes;      /* largest total so far; small blocks count as whole spans */
 	uint64_t sessions;        /* begun and not ended */
 };
 
 /*
- * Fills what the caller's struct has room for. 0, -EINVAL when struct_bytes is too small for itself,
- * -ENOSYS when the library is not serving this program (TIERMALLOC=off). Costs the kernel a walk
- * over the process's mappings: not for every step.
+ * Fills the fields that fit into struct_bytes. 0; -EINVAL: struct_bytes is less than 8; -ENOSYS:
+ * the library is not serving this program (TIERMALLOC=off). Makes the kernel walk the process's
+ * mappings: don't call it in every step.
  */
 TIERMALLOC_WEAK int tiermalloc_stats(struct tiermalloc_stats *stats);
 
 /*
- * Writes a report (exit, leak, frag, full) to a descriptor. 0 or -errno; -EINVAL for another kind,
- * -ENOSYS for one that this build can write only by tiermalloc(1).
+ * Writes a report (kind: exit, leak, frag, full) to a descriptor. 0 or -errno; -EINVAL: another
+ * kind; -ENOSYS: a kind that only tiermalloc(1) can write.
  */
 TIERMALLOC_WEAK int tiermalloc_report(int fd, const char *kind);
 

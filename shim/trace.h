@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trace: records every request and free into the file that TIERMALLOC_TRACE names
- * (base/trace_format.h). Chosen at boot: forms of the functions that note what they did; nothing costs
- * anything where no trace is asked for.
+ * trace: records every allocation and free in the file named by TIERMALLOC_TRACE
+ * (base/trace_format.h). Works by variants of the malloc family that are installed at boot, so that
+ * it costs nothing when not enabled.
  *
- * A note goes into one buffer under a lock; the file is opened for each full buffer, so that no
- * descriptor stays open. A thread that is interrupted while it notes leaves out what its signal handler
- * allocates. A forked child records nothing.
+ * Records go into one buffer, under a lock; the file is opened anew to append each full buffer, so
+ * that no descriptor stays open. If a signal handler interrupts a thread that is recording, the
+ * handler's allocations are not recorded. A forked child records nothing.
  */
 #ifndef TM_TRACE_H
 #define TM_TRACE_H
@@ -15,13 +15,13 @@
 
 struct tm_ops;
 
-/* At boot: puts the noting forms into `ops`, where a trace is asked for and its file can be made. */
+/* At boot: installs the recording variants in ops if enabled and the file can be created. */
 void tm_trace_ops(struct tm_ops *ops);
 
-/* A step begins. */
+/* Records the program's mark that a step begins. */
 void tm_trace_step(void);
 
-/* The process ends: what is noted goes out, and the modules' names. */
+/* At process end: writes the buffer, and the process's mappings (for symbol names). */
 void tm_trace_end(void);
 
 void tm_trace_fork_child(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * unwind_cfi: what an object's call frame information says of a program counter (DWARF 5, 6.4; LSB
- * core, 10.6), and its expressions. Reads mapped memory; keeps nothing.
+ * unwind_cfi: decodes an object's call frame information for a program counter (DWARF 5, 6.4; LSB
+ * core, 10.6) and evaluates its expressions. Reads mapped memory; has no state.
  */
 #ifndef TM_UNWIND_CFI_H
 #define TM_UNWIND_CFI_H
@@ -31,11 +31,11 @@ enum tm_unwind_rule_kind {
 
 struct tm_unwind_rule {
 	uint8_t kind;  /* enum tm_unwind_rule_kind */
-	int64_t value; /* offset, register, or address of an expression's length */
+	int64_t value; /* offset, register number, or address of an expression block */
 };
 
 struct tm_unwind_row {
-	int64_t cfa; /* offset, or address of an expression's length */
+	int64_t cfa; /* offset, or address of an expression block (its length comes first) */
 	uint8_t cfa_register;
 	bool cfa_expression;
 	bool signal;
@@ -46,28 +46,32 @@ struct tm_unwind_row {
 #define TM_UNWIND_REMEMBERED 4u
 
 struct tm_unwind_room {
-	struct tm_unwind_row row;     /* of the program counter */
-	struct tm_unwind_row initial; /* what its function begins with */
+	struct tm_unwind_row row;     /* result: of the program counter */
+	struct tm_unwind_row initial; /* at the function's entry (from the CIE) */
 	struct tm_unwind_row saved[TM_UNWIND_REMEMBERED];
 	uint64_t pages[TM_UNWIND_PAGES_ROOM];
 };
 
-/* What a walk may read. */
+/* Memory that a walk may read without asking the kernel. */
 struct tm_unwind_memory {
-	uintptr_t low, high; /* the thread's own stack, from where the walk began */
-	uintptr_t page[4];   /* that were found readable */
+	uintptr_t low, high; /* the thread's own stack, from the start of the walk */
+	uintptr_t page[4];   /* pages found to be readable */
 };
 
 bool tm_unwind_read(struct tm_unwind_memory *in, uintptr_t address, uint64_t *ret);
 
 /*
- * room->row of a program counter by its object's index (PT_GNU_EH_FRAME). False: there is none that is
- * known. Nothing in the tables is trusted: what is read lies in the segment that has the index.
+ * Fills room->row for a program counter by its object's index (PT_GNU_EH_FRAME). False: none, or
+ * one that can't be decoded. The tables are not trusted: all reads stay in the segment of the
+ * index.
  */
 bool tm_unwind_cfi_row(uintptr_t pc, const struct tm_unwind_object *object,
 		       struct tm_unwind_room *room);
 
-/* An expression's value; block: address of its length; first: what lies on its stack, or NULL. */
+/*
+ * Evaluates a DWARF expression. block: address of its length; first: initial value on its stack, or
+ * NULL.
+ */
 bool tm_unwind_cfi_evaluate(int64_t block, const struct tm_unwind_regs *regs,
 			    struct tm_unwind_memory *in, const uint64_t *first, uint64_t *ret);
 

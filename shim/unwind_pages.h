@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * unwind_pages: pages of frame information go again when they were read. A walk's first look at a program
- * counter reads a few places of a table of megabytes, and the kernel maps 64 KiB around each: a compiler's
- * 2,000 sites would keep 7 MiB of it resident that nobody else reads.
+ * unwind_pages: evicts pages of frame information after they were read. The first walk through a
+ * program counter reads a few places of a table of megabytes, and the kernel maps 64 KiB around
+ * each (fault-around): for 2,000 sites of a compiler 7 MiB would stay resident that nothing else
+ * reads.
  *
- * Only pages that are their file's, as the kernel tells of each: what a program has put there itself (code
- * moved to huge pages) is never touched. Any thread, any signal handler; no lock, no allocation.
+ * Evicts only pages that belong to the file, as /proc/self/pagemap tells; private pages (code moved
+ * to huge pages by the program) are never touched. Any thread, any signal handler; no lock, no
+ * allocation.
  */
 #ifndef TM_UNWIND_PAGES_H
 #define TM_UNWIND_PAGES_H
@@ -14,10 +16,13 @@
 
 #define TM_UNWIND_PAGES_ROOM 256u
 
-/* An entry of the object with this sorted index was read; what lies between entries is theirs too. */
+/*
+ * Notes that `entry` of the object with this sorted index was read; now and then evicts the range
+ * from the lowest to the highest entry read.
+ */
 void tm_unwind_pages_read(uintptr_t index, uintptr_t entry, uint64_t room[TM_UNWIND_PAGES_ROOM]);
 
-/* Whether all pages of the range that are there are their file's. False where the kernel doesn't tell. */
+/* Whether all resident pages of the range belong to the file. False if the kernel doesn't tell. */
 bool tm_unwind_pages_are_clean(uintptr_t begin, uintptr_t end, uint64_t room[TM_UNWIND_PAGES_ROOM]);
 
 #endif
