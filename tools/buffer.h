@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * buffer: bytes that grow. Start from zeros, end with tm_buffer_clear(). Without memory `failed` is
- * set and everything more is dropped: asked once, at the end.
+ * buffer: a growing byte buffer. Starts as zeros, ends with tm_buffer_clear(). Out of memory sets
+ * `failed` and drops everything that follows, so the caller checks once, at the end.
  */
 #ifndef TM_TOOLS_BUFFER_H
 #define TM_TOOLS_BUFFER_H
@@ -18,7 +18,9 @@ void tm_buffer_add(struct tm_buffer *buffer, const void *bytes, size_t len);
 void tm_buffer_add_byte(struct tm_buffer *buffer, unsigned char byte);
 void tm_buffer_clear(struct tm_buffer *buffer);
 
-/* A gzip file of the bytes; stored, not compressed, where built without zlib. tools/gzip.c */
+/*
+ * Appends the bytes as a gzip file; stored, not compressed, in a build without zlib. tools/gzip.c
+ */
 void tm_buffer_add_gzip(struct tm_buffer *buffer, const void *bytes, size_t len);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd: what the verbs of the command share. One cmd_<verb>.c each; a verb gets the arguments behind
- * its own name (argv[0] is the verb) and returns the exit status.
+ * cmd: what the verbs of the command share. There is one cmd_<verb>.c each. A verb gets the
+ * arguments after its own name (argv[0] is the verb) and returns the exit status.
  */
 #ifndef TM_TOOLS_CMD_H
 #define TM_TOOLS_CMD_H
 
 #include "shim/base/attrs.h"
 
-/* tiermalloc(1), EXIT STATUS. */
+/* Exit statuses, see tiermalloc(1). */
 enum tm_exit {
 	TM_EXIT_CLEAN = 0,
 	TM_EXIT_TROUBLE = 1,
@@ -37,20 +37,20 @@ int tm_cmd_replay(int argc, char **argv);
 int tm_cmd_trace(int argc, char **argv);
 int tm_cmd_tune(int argc, char **argv);
 
-/* "tiermalloc: ..." and a newline on standard error. */
+/* Prints "tiermalloc: ..." and a newline on standard error. */
 void tm_say(const char *format, ...) TM_PRINTF(1, 2);
 
 /* The same; returns TM_EXIT_USAGE. */
 int tm_say_usage(const char *format, ...) TM_PRINTF(1, 2);
 
-/* The same of a word that the verb does not take, and of an option that lacks its value. */
+/* The same, for a word that the verb does not take, and for an option without its value. */
 int tm_say_unknown(const char *verb, const char *word);
 int tm_say_no_value(const char *verb, const char *option);
 
-/* An argument is missing: "a trace". */
+/* The same, for a missing argument, such as "a trace". */
 int tm_say_needs(const char *verb, const char *what);
 
-/* The value of a count; 0, or the exit status after one line. */
+/* Parses the value of a count. Returns 0, or the exit status after one line on standard error. */
 int tm_take_count(const char *verb, const char *option, const char *value, size_t *ret_count);
 
 #endif

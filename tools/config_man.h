@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* config_man: writes tiermalloc-tunables(5) out of tunables.def. */
+/* config_man: generates tiermalloc-tunables(5) from tunables.def. */
 #ifndef TM_TOOLS_CONFIG_MAN_H
 #define TM_TOOLS_CONFIG_MAN_H
 
 #include "shim/base/tunables.h"
 
-/* The page in mdoc on standard output; the same for every run of one build. */
+/* Prints the page in mdoc on standard output; identical in every run of a build. */
 void tm_config_man_print(void);
 
-/* What a variable is for, in a phrase. */
+/* Meaning of a variable, as a phrase. */
 const char *tm_config_man_meaning(enum tm_tunable which);
 
 #endif

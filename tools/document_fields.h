@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * document_fields: one list of the document's fields, with the names and kinds they have in JSON.
- * Reading, writing, the JSON Schema and blank rows all walk it. Pure.
+ * document_fields: the table of the document's fields, with their names and types in JSON. Reading,
+ * writing, the JSON Schema and the initialisation of rows all iterate over it. Pure.
  */
 #ifndef TM_TOOLS_DOCUMENT_FIELDS_H
 #define TM_TOOLS_DOCUMENT_FIELDS_H
@@ -9,7 +9,7 @@
 #include "tools/document.h"
 
 enum tm_field_kind {
-	TM_FIELD_COUNT,   /* uint64_t; a number, from 2^53 on a string of digits */
+	TM_FIELD_COUNT,   /* uint64_t; a number, or from 2^53 on a string of digits */
 	TM_FIELD_DELTA,   /* int64_t, likewise */
 	TM_FIELD_REAL,    /* double */
 	TM_FIELD_FLAG,    /* bool */
@@ -17,7 +17,7 @@ enum tm_field_kind {
 	TM_FIELD_ADDRESS, /* uint64_t, "0x..." */
 	TM_FIELD_INDEX,   /* uint32_t */
 	TM_FIELD_TEXT,    /* const char * */
-	TM_FIELD_WORD,    /* an enum; its words from 1 on */
+	TM_FIELD_WORD,    /* an enum; its words start at 1 */
 	TM_FIELD_NUMBERS, /* struct tm_doc_numbers */
 	TM_FIELD_REALS,   /* struct tm_doc_reals; NAN is null */
 	TM_FIELD_TEXTS,   /* struct tm_doc_texts */
@@ -32,7 +32,7 @@ struct tm_field {
 	const char *name;
 	enum tm_field_kind kind;
 	size_t offset;
-	const char *const *words;   /* ended by NULL */
+	const char *const *words;   /* terminated by NULL */
 	const struct tm_type *type; /* of objects and rows */
 	const char *about;          /* unit and meaning, for the schema; may be NULL */
 };
@@ -44,7 +44,7 @@ struct tm_type {
 	size_t count;
 };
 
-/* Any list of the document, seen without its type. */
+/* Layout that all lists of the document share, without the element type. */
 struct tm_any_list {
 	void *at;
 	size_t count, room;
@@ -56,14 +56,14 @@ extern const struct tm_type tm_type_series;
 extern const char *const tm_words_tier[],
 	*const tm_words_leak_class[], *const tm_words_ended[], *const tm_words_authority[];
 
-/* Every field unknown, lists empty. */
+/* Makes every field unknown and every list empty. */
 void tm_fields_blank(const struct tm_type *type, void *object);
 
 struct tm_any_list tm_fields_list(const void *object, const struct tm_field *field);
-/* The list may live in any object of the document. */
+/* Appends an element; the list may belong to any object of the document. */
 void *tm_fields_append(struct tm_document *doc, void *list, const struct tm_type *type);
 
-/* The JSON Schema that the list amounts to. tools/json_schema.c */
+/* Writes the JSON Schema of the fields. tools/json_schema.c */
 bool tm_fields_write_schema(FILE *out);
 
 #endif

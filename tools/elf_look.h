@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * elf_look: what a program or library file says about itself. Reads 64-bit little-endian ELF; of
- * other files it only tells what they are. Every offset is checked: files may be broken or hostile.
+ * elf_look: reads properties of a program or library file. Understands 64-bit little-endian ELF;
+ * for other files it only reports their kind. Every offset is checked, since files may be broken or
+ * hostile.
  */
 #ifndef TM_TOOLS_ELF_LOOK_H
 #define TM_TOOLS_ELF_LOOK_H
@@ -9,7 +10,7 @@
 #include "shim/base/attrs.h"
 
 enum tm_elf_kind {
-	TM_ELF_NONE,  /* no ELF file: text, script, data */
+	TM_ELF_NONE,  /* not ELF: text, script, data */
 	TM_ELF_OTHER, /* ELF of another class or byte order */
 	TM_ELF_64,
 };
@@ -35,21 +36,21 @@ struct tm_elf {
 	} dynamic, full;
 };
 
-/* 0 or -errno. Release with tm_elf_look_close, also after "no ELF file". */
+/* Returns 0 or -errno. Release with tm_elf_look_close, also after TM_ELF_NONE. */
 int tm_elf_look_open(struct tm_elf *ret_elf, const char *path);
 void tm_elf_look_close(struct tm_elf *elf);
 
-/* Whether the dynamic symbol table defines, or asks for, a name. */
+/* Whether the dynamic symbol table defines, or imports, a name. */
 bool tm_elf_look_defines(const struct tm_elf *elf, const char *name);
 bool tm_elf_look_imports(const struct tm_elf *elf, const char *name);
 
-/* Whether any table, also that of a static program, defines a name. */
+/* Whether any symbol table defines a name, in static programs as well. */
 bool tm_elf_look_contains(const struct tm_elf *elf, const char *name);
 
-/* Whether a library whose file name begins with "prefix" is needed. */
+/* The needed library whose file name begins with "prefix", or NULL. */
 const char *tm_elf_look_needs(const struct tm_elf *elf, const char *prefix);
 
-/* The build id, at most `size` bytes; its length, 0: it has none. */
+/* Copies at most `size` bytes of the build id and returns its length; 0: there is none. */
 size_t tm_elf_look_build_id(const struct tm_elf *elf, uint8_t *id, size_t size);
 
 /* Whether a section of that name exists, e.g. ".note.go.buildid". */

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * growth: does a call site leak, or is it busy, warming up, or holding long sessions? Pure.
+ * growth: does a call site leak, or is it just busy, warming up, or holding long sessions? Pure.
  *
- * Not what is live is tested but what is old: objects that have outlived the site's usual life. Of a
- * site that only got busier, none are left behind; of one that leaks, every age has some. The stages,
- * each of which must hold:
+ * The test looks not at what is live but at what is old: objects that have outlived the site's
+ * usual lifetime. A site that only got busier leaves none behind; one that leaks has some of every
+ * age. The stages, all of which must hold:
  *
  *   rises     the number of old objects rises (trend.h), p < 1e-4
- *   matters   the lower end of its slope's interval is above a floor of bytes
- *   goes on   its second half still rises, by a quarter of the whole slope at least: what warms up
- *             or fills does not
- *   ages      survivors lie in three quarters of the cohorts in which chance would put them, and
- *             are eight at least: a burst or a doubling vector has them in a few
- *   traffic   the number of births, of late or over the last hour, does not explain it
- *   persists  the first three held an eighth of the windows ago too
+ *   matters   the lower end of the slope's interval is above a floor of bytes
+ *   goes on   the second half still rises, at a quarter of the whole slope at least: a cache that
+ *             warms up or fills does not
+ *   ages      survivors are in three quarters of the cohorts where chance would put them, and
+ *             are at least eight: a burst or a doubling vector has them in few cohorts
+ *   traffic   the number of births, recent or over the last hour, does not explain the rise
+ *   persists  the first three stages held an eighth of the windows ago, too
  */
 #ifndef TM_TOOLS_GROWTH_H
 #define TM_TOOLS_GROWTH_H
@@ -28,11 +28,12 @@ struct tm_growth_input {
 	size_t windows;        /* oldest first; at most TM_TREND_MAX */
 	const double *old;     /* objects older than old_windows when the window ended */
 	const double *births;  /* objects born in the window */
-	const double *traffic; /* NULL, or what else may explain it (sessions at a time) */
-	size_t windows_before; /* of the process, before these */
-	double births_before;  /* in those */
+	const double *traffic; /* other possible cause (concurrent sessions), or NULL */
+	size_t windows_before; /* windows of the process before these */
+	double births_before;  /* objects born in those */
 	size_t old_windows;
-	double cohort[TM_GROWTH_COHORTS]; /* that live now, by age in windows; last: or older */
+	/* live objects by age in windows; the last includes all older ones */
+	double cohort[TM_GROWTH_COHORTS];
 	double bytes_per_object;
 	double floor_bytes_per_window;
 };
@@ -50,20 +51,20 @@ enum tm_growth_stage {
 
 struct tm_growth {
 	enum tm_growth_stage stage; /* the first that fails */
-	struct tm_trend trend;      /* of old objects, per window */
-	double second_half;         /* slope of the second half / whole slope */
-	size_t life_windows;        /* age from which on no more of a cohort die */
-	double cohort_fill;         /* share of older cohorts that have survivors */
+	struct tm_trend trend;      /* of the number of old objects, per window */
+	double second_half;         /* slope of the second half divided by the whole slope */
+	size_t life_windows;        /* age after which no more objects of a cohort die */
+	double cohort_fill;         /* share of older cohorts with survivors */
 	double survivors;
-	double still_die;        /* share of the younger half's survivors that the older half has */
-	double rho_births;       /* rank correlation of old objects with births */
-	double partial;          /* with time, what births explain taken out */
+	double still_die;        /* survival in the older half relative to the younger half */
+	double rho_births;       /* rank correlation of old objects and births */
+	double partial;          /* partial correlation with time, given births */
 	double bytes_per_object; /* as given */
 };
 
 void tm_growth_test(const struct tm_growth_input *input, struct tm_growth *ret_growth);
 
-/* A word or two for the stage: why it is no leak. */
+/* A word or two for the stage that failed: why it is no leak. */
 const char *tm_growth_stage_word(enum tm_growth_stage stage);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * holders: what points to the blocks of a site in a running process, read from outside: its writable
- * memory is searched for words that lie in those blocks. Of blocks that hold them, what holds those,
- * and so on up to a variable, a stack, or memory of others.
+ * holders: finds what points to the blocks of a site in a running process, from outside: searches
+ * its writable memory for words that point into those blocks. For pointers that lie in other blocks
+ * it searches what holds those, and so on, up to a variable, a stack, or memory outside the heap.
  */
 #ifndef TM_TOOLS_HOLDERS_H
 #define TM_TOOLS_HOLDERS_H
@@ -10,8 +10,8 @@
 #include "tools/analysis.h"
 
 /*
- * Lines, from the nearest holder up, appended to "ret_lines". Needs the right to read the process's
- * memory; says in the one line that is appended why nothing can be told.
+ * Appends lines to "ret_lines", from the nearest holder up. Needs the right to read the process's
+ * memory; otherwise it appends one line that says why it failed.
  */
 void tm_holders_find(struct tm_document *doc, struct tm_ledger *ledger, size_t site,
 		     struct tm_doc_texts *ret_lines);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * program: whether the library reaches a program, by its file alone. Nothing is run.
- */
+/* program: tells from a program's file whether the library would reach it. Runs nothing. */
 #ifndef TM_TOOLS_PROGRAM_H
 #define TM_TOOLS_PROGRAM_H
 
@@ -24,22 +22,22 @@ struct tm_finding {
 };
 
 struct tm_program {
-	char path[PATH_MAX];        /* the file that the kernel runs */
-	char interpreted[PATH_MAX]; /* the script it reads, or empty */
+	char path[PATH_MAX];        /* file that the kernel executes */
+	char interpreted[PATH_MAX]; /* script that it interprets, or empty */
 	size_t count;
 	struct tm_finding findings[TM_PROGRAM_FINDINGS];
 };
 
 /*
- * Looks a command up as execvp does and reads its file; follows "#!" lines. 0, or -errno when it
- * cannot be found or read.
+ * Looks a command up as execvp does and reads its file, following "#!" lines. Returns 0, or -errno
+ * if it can't be found or read.
  */
 int tm_program_look(struct tm_program *ret_program, const char *command);
 
-/* The worst finding; TM_REACH_OK when there is none. */
+/* The worst finding; TM_REACH_OK if there is none. */
 enum tm_reach tm_program_reach(const struct tm_program *program);
 
-/* The text of the first finding of that reach, or NULL. */
+/* Text of the first finding of that kind, or NULL. */
 const char *tm_program_why(const struct tm_program *program, enum tm_reach reach);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * replay_arena: the arithmetic of arenas without the memory: blocks of 64 KiB per thread in lines of
- * 256 bytes; a request is put at the bump pointer of the newest block that has room, or into the first
- * hole that is large enough; freeing the newest un-bumps; a block that is empty goes, but for one.
+ * replay_arena: simulates arenas without memory: 64 KiB blocks per thread, in lines of 256 bytes. A
+ * request goes to the bump pointer of the newest block that has room, or into the first hole that
+ * is large enough; freeing the newest allocation moves the bump pointer back; an empty block is
+ * released, except the last one.
  */
 #ifndef TM_TOOLS_REPLAY_ARENA_H
 #define TM_TOOLS_REPLAY_ARENA_H
@@ -25,7 +26,7 @@ struct tm_arena {
 	uint64_t held_bytes, live_bytes;
 };
 
-/* false without memory. */
+/* Places a request; false without memory. */
 bool tm_arena_take(struct tm_arena *arena, uint64_t bytes, struct tm_arena_place *ret);
 void tm_arena_give(struct tm_arena *arena, const struct tm_arena_place *place, uint64_t bytes);
 void tm_arena_clear(struct tm_arena *arena);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * run_child: one command as a child that feels as if it were started directly: same terminal, same
- * signals, same end.
+ * run_child: runs a command as a child that behaves as if started directly: same terminal, signals
+ * and exit.
  */
 #ifndef TM_TOOLS_RUN_CHILD_H
 #define TM_TOOLS_RUN_CHILD_H
@@ -14,13 +14,19 @@ struct tm_run_end {
 	pid_t pid;
 	int status;       /* of waitpid */
 	bool seen;        /* the library was in its memory map */
-	bool looked_long; /* its map could be read after the loader was done */
+	bool looked_long; /* its memory map was read after the loader had finished */
 };
 
-/* Runs the command to its end. 0, or the exit status when it could not be started (said already). */
+/*
+ * Runs the command to its end. Returns 0, or the exit status if it could not be started (after a
+ * message).
+ */
 int tm_run_child(struct tm_run_end *ret_end, char **command, const char *library);
 
-/* The command's exit status; where a signal ended it, this process ends by the same. */
+/*
+ * Returns the command's exit status. If a signal ended the command, ends this process by the same
+ * signal.
+ */
 int tm_run_child_status(const struct tm_run_end *end);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* sha256: FIPS 180-4, for the hashes by which a page names its own script and style. Pure. */
+/*
+ * sha256: FIPS 180-4; used for the hashes by which a page's policy allows its own script and style.
+ * Pure.
+ */
 #ifndef TM_TOOLS_SHA256_H
 #define TM_TOOLS_SHA256_H
 

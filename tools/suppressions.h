@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * suppressions: leaks that the user does not want to hear of, in the form of LeakSanitizer: lines
- * "leak:PATTERN", '#' begins a comment. The pattern is looked for in the functions, files and modules
- * of a site's stack; '*' stands for any text, '^' and '$' for the ends.
+ * suppressions: leaks that the user wants suppressed, in LeakSanitizer's format: lines
+ * "leak:PATTERN"; '#' begins a comment. The pattern is searched in the functions, files and modules
+ * of a site's stack; '*' matches any text, '^' and '$' the ends.
  */
 #ifndef TM_TOOLS_SUPPRESSIONS_H
 #define TM_TOOLS_SUPPRESSIONS_H
@@ -15,8 +15,8 @@ struct tm_suppressions {
 };
 
 /*
- * "path", else what suppressions= of LSAN_OPTIONS names, else none. 0; -1 after one line where the
- * file cannot be read, which suppresses nothing.
+ * Reads "path", or else the file that suppressions= in LSAN_OPTIONS names, if any. Returns 0, or -1
+ * after one line if the file can't be read; then nothing is suppressed.
  */
 int tm_suppressions_read(struct tm_suppressions *s, const char *path);
 void tm_suppressions_free(struct tm_suppressions *s);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * text_fit: what fits into a terminal's columns, and which characters a terminal may be sent. Texts are
- * UTF-8; a character has as many columns as the C library says it has in this locale. Pure but for that.
+ * text_fit: fits text into a terminal's columns, and removes characters that must not be sent to a
+ * terminal. Texts are UTF-8; a character's width is what the C library says for this locale. Pure
+ * otherwise.
  */
 #ifndef TM_TOOLS_TEXT_FIT_H
 #define TM_TOOLS_TEXT_FIT_H
@@ -12,20 +13,20 @@
 
 enum tm_text_set { TM_TEXT_UTF8, TM_TEXT_ASCII };
 
-/* What the locale of the environment can show. Sets LC_CTYPE. */
+/* Character set of the environment's locale. Sets LC_CTYPE. */
 enum tm_text_set tm_text_fit_set(void);
 
 /*
- * Names come from other people's files: what would steer a terminal, turn its writing round or is no
- * character is shown as '?', and so is all that is beyond the set.
+ * Names come from foreign files: replaces control characters, characters that change the writing
+ * direction, invalid bytes, and all that is beyond the set, by '?'.
  */
 void tm_text_fit_defuse(char *text, enum tm_text_set set);
 
-/* Bytes of the beginning that fill so many columns at most. */
+/* Length in bytes of the longest prefix that fits into that many columns. */
 size_t tm_text_fit_cut(const char *text, size_t columns);
 size_t tm_text_fit_columns(const char *text);
 
-/* Shortens a text to so many columns by what is in its middle: names differ at their ends. */
+/* Shortens a text to that many columns by removing its middle, since names differ at their ends. */
 void tm_text_fit_squeeze(char *text, size_t columns);
 
 #endif

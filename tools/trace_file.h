@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * trace_file: reads a recorded trace (.tmt, format in tests/data/traces/README.md), plain or
- * compressed by xz. Nothing in the file is trusted.
+ * compressed with xz. Nothing in the file is trusted.
  */
 #ifndef TM_TOOLS_TRACE_FILE_H
 #define TM_TOOLS_TRACE_FILE_H
@@ -26,7 +26,7 @@ enum tm_trace_op {
 struct tm_trace_event {
 	uint64_t time_ns;
 	uint64_t size;
-	uint32_t object; /* 0: none; of a mark: 1 a step begins, 2 it ends */
+	uint32_t object; /* 0: none; in a mark: 1 a step begins, 2 it ends */
 	uint32_t previous;
 	uint32_t stack;
 	uint32_t height; /* bytes */
@@ -46,18 +46,18 @@ struct tm_trace {
 	size_t bytes;
 	uint64_t event_count;
 	uint32_t object_count; /* ids are 1..object_count */
-	uint32_t *stack_top;   /* owned: innermost frame of each stack + 1; 0: none */
+	uint32_t *stack_top;   /* owned; index + 1 of each stack's innermost frame; 0: none */
 	uint32_t stack_count;
 	struct tm_trace_frame *frames; /* owned */
 	uint32_t frame_count;
-	bool has_build_ids; /* traces made before 'tiermalloc trace' wrote them have none */
+	bool has_build_ids; /* false for traces from before 'tiermalloc trace' wrote them */
 };
 
-/* 0; or -1 after one line on standard error. */
+/* Returns 0, or -1 after one line on standard error. */
 int tm_trace_open(struct tm_trace *trace, const char *path);
 void tm_trace_close(struct tm_trace *trace);
 
-/* Event number i; ids beyond the tables come back as 0. */
+/* Event number i; ids beyond the tables are returned as 0. */
 struct tm_trace_event tm_trace_event_at(const struct tm_trace *trace, uint64_t i);
 
 #endif
