@@ -75,7 +75,7 @@ bool tm_acknowledged_find(const struct tm_acknowledged *a, const char *id, uint6
 	return false;
 }
 
-/* Folders above the file, as far as they are missing. */
+/* Creates the missing folders above the file. */
 static void make_folders(const char *path)
 {
 	char part[PATH_MAX];

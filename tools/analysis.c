@@ -104,7 +104,7 @@ static void add_capture(struct tm_analysis *a)
 	c->windows = h->windows;
 }
 
-/* All records in their order, so that a record's number is its place here. */
+/* Adds all module records in order, so that a record's number is its index here. */
 static void add_modules(struct tm_analysis *a)
 {
 	const struct tm_ledger_module *m = tm_ledger_at(a->ledger, TM_LEDGER_MODULES_AT);
@@ -167,7 +167,7 @@ static void add_sites(struct tm_analysis *a)
 	}
 }
 
-/* Cohorts of the sites in the growth test: oldest first. */
+/* Adds the cohorts of the sites in the growth test, oldest first. */
 static void add_cohorts(struct tm_analysis *a)
 {
 	const struct tm_ledger_cohorts *c = tm_ledger_at(a->ledger, TM_LEDGER_COHORTS_AT);
@@ -309,7 +309,10 @@ void tm_analysis_say_no_leak(struct tm_fmt_out *out, uint64_t live, uint64_t you
 		tm_fmt_add(out, "no leak found");
 }
 
-/* A scan passes over the blocks of its own window; at a clean exit every block is judged. */
+/*
+ * Writes the verdict that there is no leak. A scan skips the blocks of its own window; at a clean
+ * exit every block is judged.
+ */
 static void no_leak(struct tm_analysis *a, struct tm_fmt_out *out)
 {
 	const struct tm_ledger_header *h = &a->ledger->header;
@@ -358,7 +361,10 @@ static void leak_verdict(struct tm_analysis *a, struct tm_fmt_out *out)
 	}
 }
 
-/* The test needs windows, and a scan all threads: what nobody could look at is not fine. */
+/*
+ * The growth test needs enough windows, and a scan all threads: what could not be examined is not
+ * "fine".
+ */
 static bool is_inconclusive(const struct tm_analysis *a)
 {
 	const struct tm_ledger_header *h = &a->ledger->header;
@@ -387,12 +393,13 @@ static void pool_verdict(struct tm_analysis *a, struct tm_fmt_out *out)
 			   (unsigned long long)refused, refused == 1 ? "" : "s");
 }
 
-/* Of less, program and libraries are too much. */
+/* With a smaller peak, program and libraries dominate the resident size. */
 #define PEAK_BYTES ((uint64_t)16 << 20)
 
 /*
- * A program that frees all and ends before another sample is taken has its peak in the last one, when
- * the memory is still there but nothing lives in it: that says nothing.
+ * Whether the sample at the peak is meaningful. If a program frees everything and ends before
+ * another sample is taken, the peak is the last sample: the memory is still resident but nothing
+ * lives in it.
  */
 bool tm_analysis_knows_peak(const struct tm_ledger_counters *c)
 {
@@ -400,7 +407,7 @@ bool tm_analysis_knows_peak(const struct tm_ledger_counters *c)
 	       (c->at_peak_ms != c->at_ms || c->at_peak_rss / 2 < c->at_peak_live);
 }
 
-/* Below this much waste there is nothing to do about fragmentation. */
+/* Below this much waste, fragmentation is not worth reporting. */
 #define WASTE_BYTES ((uint64_t)4 << 20)
 
 static uint64_t positive(int64_t bytes)
@@ -408,7 +415,7 @@ static uint64_t positive(int64_t bytes)
 	return bytes > 0 && bytes != TM_DOC_UNKNOWN_DELTA ? (uint64_t)bytes : 0;
 }
 
-/* What most of the bytes beyond live ones are. */
+/* Name of the largest part of the bytes beyond live ones. */
 static const char *main_waste(const struct tm_doc_balance *b)
 {
 	uint64_t inside = positive(b->internal), between = positive(b->external);
@@ -419,7 +426,7 @@ static const char *main_waste(const struct tm_doc_balance *b)
 						      : "rounding of blocks to slots";
 }
 
-/* The site that pins most, and how much of all that is pinned. */
+/* Adds the site that pins most bytes, and its share of all pinned bytes. */
 static void pin_verdict(struct tm_analysis *a, struct tm_fmt_out *out)
 {
 	const struct tm_doc_site *most = NULL;
@@ -443,8 +450,8 @@ static void pin_verdict(struct tm_analysis *a, struct tm_fmt_out *out)
 }
 
 /*
- * Of a process that has ended, what it cost is told by the peak; what it held at its end says what
- * would have stayed, had it run on.
+ * The fragmentation verdict. For an ended process the peak shows the cost; the state at its end
+ * shows what would have stayed, had it run on.
  */
 static void frag_verdict(struct tm_analysis *a, struct tm_fmt_out *out)
 {

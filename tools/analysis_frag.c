@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fragmentation: what live blocks cost beyond what was asked for, by tier, size class, page of 2 MiB,
- * and which sites' few old objects hold those pages. See analysis.h.
+ * Fragmentation: the cost of live blocks beyond the bytes requested, by tier, size class and 2 MiB
+ * page, and the sites whose few old objects keep those pages. See analysis.h.
  *
- *   internal  rounding of requests to slots
+ *   internal  rounding of requests up to slots
  *   external  free slots on pages of spans that hold something
- *   pinned    a page less than half live is charged, but for what lives, to the sites of its oldest
- *             survivors, by their bytes: without them it could go back
+ *   pinned    the non-live bytes of a page that is less than half live; charged to the sites of its
+ *             oldest survivors, by their bytes: without them the page could be given back
  */
 #include <math.h>
 #include <stdlib.h>
@@ -19,23 +19,24 @@
 #define PAGE_SHIFT 12
 #define SPARSE_BYTES (UNIT_BYTES / 2)
 #define PAGES_SHOWN 65536u
-#define SUGGEST_BYTES ((uint64_t)4 << 20) /* a rule is suggested from two pages on */
+/* pinned bytes from which a rule is suggested: two pages */
+#define SUGGEST_BYTES ((uint64_t)4 << 20)
 #define SUGGESTIONS_MAX 8u
-#define MOVED_FROM ((uint64_t)1 << 10) /* the tier of smaller blocks is not chosen by rules */
+#define MOVED_FROM ((uint64_t)1 << 10) /* rules do not choose the tier of smaller blocks */
 
 struct unit {
 	uint64_t live_bytes; /* slots */
 	uint64_t tier_bytes[TM_LEDGER_TIERS];
-	uint64_t old_bytes;    /* of its oldest survivors */
-	uint64_t pinned_bytes; /* of those, the site's that is charged most */
-	uint64_t pages[8];     /* bit: a page of 4 KiB that holds something live */
-	uint32_t oldest;       /* age in windows */
-	uint32_t site;         /* that is charged most */
+	uint64_t old_bytes;    /* bytes of its oldest survivors */
+	uint64_t pinned_bytes; /* bytes charged to the site with most */
+	uint64_t pages[8];     /* bit set: 4 KiB pages that hold something live */
+	uint32_t oldest;       /* age of its oldest survivors, in windows */
+	uint32_t site;         /* the site charged with most */
 	uint32_t sites;
 	uint32_t last_site;
 };
 
-/* Slots of one size in one tier. */
+/* Totals of the slots of one size in one tier. */
 struct class_sum {
 	uint32_t slot_bytes;
 	uint8_t tier;
@@ -49,12 +50,12 @@ struct frag {
 	size_t units;
 	struct class_sum *class;
 	size_t classes, class_room;
-	struct tm_ledger_extent extent; /* the one that is walked */
+	struct tm_ledger_extent extent; /* extent of the current walk */
 	uint64_t extent_live, extent_objects, extent_bytes;
 	uint64_t span_bytes[TM_LEDGER_TIERS], slot_bytes[TM_LEDGER_TIERS],
 		live_bytes[TM_LEDGER_TIERS], objects[TM_LEDGER_TIERS], idle_bytes[TM_LEDGER_TIERS];
 	uint64_t *pinned; /* by site */
-	/* Of the unit that is walked: bytes of old objects by site. */
+	/* Of the unit being walked: bytes of old objects by site. */
 	size_t charged_unit;
 	struct charge {
 		uint32_t site;
@@ -89,7 +90,7 @@ static struct class_sum *class_of(struct frag *f, uint32_t slot_bytes, uint8_t t
 	return &f->class[f->classes++];
 }
 
-/* Pages that a span has touched; blocks count as they are. */
+/* Bytes of the pages that a span has touched; the whole size of a block. */
 static uint64_t touched_bytes(const struct tm_ledger_extent *x)
 {
 	const struct tm_ledger_granule *g = x->granule;
@@ -132,7 +133,7 @@ static void end_extent(struct frag *f)
 	f->slot_bytes[x->tier] += f->extent_live;
 	f->live_bytes[x->tier] += f->extent_bytes;
 	f->objects[x->tier] += f->extent_objects;
-	/* Class 0 stands for blocks of whole pages. */
+	/* Class 0 is the blocks of whole pages. */
 	struct class_sum *c = class_of(f, span ? x->granule->slot_bytes : 0, x->tier);
 	c->objects += f->extent_objects;
 	c->bytes += f->extent_bytes;
@@ -143,7 +144,7 @@ static void end_extent(struct frag *f)
 		c->fill[f->extent_live >= bytes ? 9 : f->extent_live * 10 / bytes]++;
 }
 
-/* The last block may reach far beyond the last record. */
+/* The last block may extend far beyond the last granule record. */
 static void see_end(void *ctx, const struct tm_ledger_extent *x)
 {
 	struct frag *f = ctx;
@@ -173,14 +174,14 @@ static void add_to_unit(struct frag *f, size_t n, const struct tm_ledger_object 
 	if (o->age != UINT32_MAX && o->age > u->oldest)
 		u->oldest = o->age;
 	if (u->last_site != site) {
-		u->sites++; /* about: sites alternate */
+		u->sites++; /* an approximation: sites may alternate */
 		u->last_site = site;
 	}
 	for (uint64_t page = from >> PAGE_SHIFT; page <= (to - 1) >> PAGE_SHIFT; page++)
 		u->pages[page % 512 / 64] |= UINT64_C(1) << (page % 64);
 }
 
-/* Calls "see" for each unit that the object lies in, with what lies there. */
+/* Calls "see" for each unit that the object lies in, with the bytes that lie there. */
 static void by_unit(struct frag *f, const struct tm_ledger_object *o,
 		    void (*see)(struct frag *, size_t, const struct tm_ledger_object *, uint64_t,
 				uint64_t))
@@ -380,7 +381,7 @@ static void add_classes(struct frag *f)
 	}
 }
 
-/* Bytes of a tier on pages that are mostly its own, of all its bytes. */
+/* Share of a tier's bytes that lie on pages where that tier has most. */
 static double purity(const struct frag *f, uint8_t tier)
 {
 	uint64_t own = 0, all = 0;
@@ -403,8 +404,8 @@ static uint64_t sparse_units(const struct frag *f, uint8_t tier)
 }
 
 /*
- * What the tier's survivors would hold if they lay where chance put them among everything that was
- * live at the peak: so many pages with at least one of them. An estimate.
+ * Estimates the bytes saved by separating tiers: pages that would hold at least one of the tier's
+ * objects if these lay at random among everything live at the peak, less the pages they hold now.
  */
 static int64_t saved_by_tiers(const struct frag *f, uint8_t tier, uint64_t peak_bytes)
 {
@@ -431,7 +432,7 @@ static void add_tier(struct frag *f, uint8_t tier, bool apart)
 	row->cached = f->idle_bytes[tier];
 	row->sparse_pages = sparse_units(f, tier);
 	row->purity = purity(f, tier);
-	row->refused = words[TM_LEDGER_TIER_refused]; /* written at once, before any sample */
+	row->refused = words[TM_LEDGER_TIER_refused]; /* updated at once, not with each sample */
 	if (c->at_ms) {
 		row->cached += words[TM_LEDGER_TIER_cached_bytes];
 		row->peak_live = words[TM_LEDGER_TIER_peak_live_bytes];
@@ -462,7 +463,7 @@ static void add_tiers(struct frag *f)
 	}
 }
 
-/* Whether a rule for the site's address would move its blocks, and theirs before all. */
+/* Whether a rule for the site's address would move its blocks, and mostly its own. */
 static bool is_movable(const struct tm_ledger *l, const struct tm_ledger_site *s)
 {
 	uint64_t others = 0;
@@ -475,8 +476,8 @@ static bool is_movable(const struct tm_ledger *l, const struct tm_ledger_site *s
 }
 
 /*
- * A rule for a site that pins pages, as the rules file names sites: into another tier than the one
- * that it pins pages of.
+ * Suggests a rule, which names the site as the rules file does, that moves a site's blocks out of
+ * the tier whose pages it pins.
  */
 static void suggest(struct frag *f, uint32_t site)
 {
@@ -486,7 +487,10 @@ static void suggest(struct frag *f, uint32_t site)
 	bool is_persistent = f->a->doc->sites.at[site].tier == TM_DOC_PERSISTENT;
 	char id[2 * sizeof(m->build_id) + 1];
 
-	/* Of a Python line the call in C is every line's: none is found, so none is suggested. */
+	/*
+	 * A Python line has the same C call as every other line: it has no module here, so no rule
+	 * is suggested.
+	 */
 	if (m == NULL || m->build_id_bytes == 0 || m->build_id_bytes > sizeof(m->build_id))
 		return;
 	if (!is_movable(l, s))

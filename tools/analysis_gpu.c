@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Device and pinned memory: by device and kind, in each by call site. What grows of it is judged as host
- * memory is (analysis_leaks.c), but reserves of frameworks, which hold what they have. See analysis.h.
+ * Device and pinned memory by device and kind, and within each by call site. Growth is judged as
+ * for host memory (analysis_leaks.c), except for caches of frameworks, which keep what they have.
+ * See analysis.h.
  */
 #include <string.h>
 
@@ -43,13 +44,13 @@ static struct tm_doc_gpu *gpu_of(struct tm_document *doc, const struct tm_ledger
 	return g;
 }
 
-/* The id of the host site with the same key, if it allocates there too; else its address. */
+/* Id of the host site with the same key, if it allocates host memory, too; else its address. */
 static const char *id_of(struct tm_analysis *a, const struct tm_ledger_gpu *g)
 {
 	const struct tm_analysis_key *key = tm_analysis_key(a, g->site, g->height);
 	char name[128];
 
-	if (g->site == 1) /* for all that had no row of their own */
+	if (g->site == 1) /* collects what had no row of its own */
 		return "(other sites)";
 	if (key->address == g->site && key->height == g->height)
 		return a->doc->sites.at[key->site].id;
@@ -58,8 +59,8 @@ static const char *id_of(struct tm_analysis *a, const struct tm_ledger_gpu *g)
 }
 
 /*
- * Libraries that reserve device memory in large pieces and deal it out themselves: to the driver all of
- * it is live, whatever the program has freed meanwhile.
+ * Libraries that reserve device memory in large pieces and hand it out themselves: to the driver
+ * all of it is live, even what the program has freed.
  */
 static const char *cache_of(struct tm_analysis *a, const struct tm_ledger_gpu *g)
 {
@@ -179,7 +180,7 @@ static void add_pool(struct tm_analysis *a, const struct tm_ledger_gpu_pool *fro
 	p->context = from->context;
 	p->pool = name;
 	p->idle_bytes = reserved > used ? reserved - used : 0;
-	/* Whole blocks in use are the driver's own: what is known are those that wait. */
+	/* Whole blocks in use belong to the driver: only the idle ones are known. */
 	if (used != TM_DOC_UNKNOWN) {
 		p->reserved_bytes = reserved;
 		p->used_bytes = used;
@@ -209,8 +210,8 @@ static void add_pools(struct tm_analysis *a)
 }
 
 /*
- * Pinned pages are resident, but under no name that tells them from others: of the balance they are a part
- * of what it calls mappings of the program, or of the device.
+ * Pinned pages are resident, but the kernel does not name them: in the balance they are part of the
+ * program's or the device's mappings.
  */
 static void add_pinned(struct tm_analysis *a)
 {

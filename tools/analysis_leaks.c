@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Leaks: which sites grow, which hold what nothing points to, what was left at a clean exit. */
+/*
+ * Leaks: sites that grow, sites with unreachable blocks, and what was left at a clean exit. See
+ * analysis.h.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,22 +12,25 @@
 #include "tools/analysis.h"
 #include "tools/suppressions.h"
 
-/* Of one minute's windows; other windows scale it. */
+/* For windows of one minute; scaled for other lengths. */
 #define FLOOR_BYTES_PER_H 65536.0
 #define FLOOR_RSS_PER_H 1e-4
 #define WINDOWS_PER_H 60.0
 #define WINDOW_MS 60000.0
 #define MS_PER_H 3600000.0
-/* A group of unreachable blocks: so many, or so large. */
+/* Unreachable blocks of a site are reported from this many, or this many bytes, on. */
 #define UNREACHABLE_OBJECTS 3u
 #define UNREACHABLE_BYTES 65536u
-/* What was left at the exit: so many, and, of a run of several windows, from three quarters of them. */
+/*
+ * Blocks left at exit are reported from this many on, and, after a run of several windows, if they
+ * were born in three quarters of the windows.
+ */
 #define EXIT_OBJECTS 8u
 #define EXIT_WINDOWS 8u
 #define EXIT_FILL 0.75
-/* Fewer samples that came through different stacks tell nothing. */
+/* With fewer samples their different stacks tell nothing. */
 #define HINT_SAMPLES 8u
-/* Rises, but is no leak: worth watching above this p. */
+/* A site that rises but is no leak is watched if p is below this. */
 #define P_WATCH 1e-3
 
 /* --- growing ---------------------------------------------------------------------------------- */
@@ -35,7 +41,8 @@ struct series {
 		tokens[TM_TREND_MAX];
 	size_t windows;
 	bool has_sessions, has_tokens;
-	double window_ms; /* as they were: a slow or late census makes them longer than asked for */
+	/* actual length: a slow or late census makes windows longer than requested */
+	double window_ms;
 };
 
 static void read_series(const struct tm_ledger *l, const struct tm_ledger_cohorts *c,
@@ -54,7 +61,7 @@ static void read_series(const struct tm_ledger *l, const struct tm_ledger_cohort
 	s->windows = c->last_epoch - first + 1;
 	for (size_t i = 0; i < s->windows; i++) {
 		uint32_t epoch = first + (uint32_t)i, at = epoch % TM_LEDGER_WINDOWS;
-		/* Record n of windows is that of epoch n + 1. */
+		/* Record n of the windows belongs to epoch n + 1. */
 		const struct tm_ledger_window *w = &window[(epoch - 1) % TM_LEDGER_WINDOWS];
 
 		s->old[i] = c->ring[at].old;
@@ -96,7 +103,7 @@ struct tm_growth *tm_analysis_test(struct tm_analysis *a, const struct tm_ledger
 	for (size_t i = 0; i < s.windows; i++)
 		births += s.births[i];
 	in.births_before = (double)c->objects > births ? (double)c->objects - births : 0;
-	/* The first cohort is that of the window which has just ended: age 1 for growth.h. */
+	/* The first cohort is the window that has just ended, which growth.h counts as age 1. */
 	for (size_t i = 0; i + 1 < TM_GROWTH_COHORTS; i++)
 		in.cohort[i + 1] = c->cohort[i];
 	in.cohort[TM_GROWTH_COHORTS - 1] += c->cohort[TM_LEDGER_COHORTS - 1];
@@ -131,7 +138,10 @@ static void test_all(struct tm_analysis *a)
 	}
 }
 
-/* Of all that were tested, those that stay when one in a hundred may be wrong. */
+/*
+ * Computes q values over all tested sites; leaks are those below a false discovery rate of one in a
+ * hundred.
+ */
 static void hold_back(struct tm_analysis *a, double *ret_q)
 {
 	size_t n = 0, count = a->doc->sites.count;
@@ -159,7 +169,7 @@ static bool is_unreachable(const struct tm_ledger_site *s)
 	return s->twice.objects >= UNREACHABLE_OBJECTS || s->twice.bytes >= UNREACHABLE_BYTES;
 }
 
-/* Survivors of most of the run, not of its start or its end. */
+/* Whether survivors come from most of the run, not just its start or end. */
 static bool is_left_at_exit(const struct tm_ledger *l, const struct tm_ledger_site *s)
 {
 	double windows = l->header.epoch < 255 ? l->header.epoch : 255, filled = 0;
@@ -201,8 +211,8 @@ void tm_analysis_find_leaks(struct tm_analysis *a)
 /* --- the list --------------------------------------------------------------------------------- */
 
 /*
- * Old objects more than at first, and the marks of those windows in which they were born: traffic need
- * not be even for what one session leaves behind. NAN: there were none.
+ * Objects left behind per mark (request or session): the rise in old objects, divided by the marks
+ * in the windows of their birth, since traffic need not be even. NAN: there were no marks.
  */
 static double left_by_each(const struct series *s, const double *marks, size_t old_windows)
 {
@@ -215,7 +225,7 @@ static double left_by_each(const struct series *s, const double *marks, size_t o
 	return sum > 0 ? (s->old[s->windows - 1] - s->old[old_windows]) / sum : NAN;
 }
 
-/* Of a site that was tested. */
+/* Reads the series of a site that was tested. */
 static bool find_series(const struct tm_ledger *l, const struct tm_ledger_site *s,
 			struct series *ret_series)
 {
@@ -246,7 +256,7 @@ static void add_series_figures(const struct tm_ledger *l, const struct series *s
 	}
 }
 
-/* What became old in the windows that are kept, the unknown before them left out. */
+/* Bytes that became old within the recorded windows; what was old before them is not counted. */
 static uint64_t grown_bytes(const struct series *s, double each)
 {
 	double more = s->windows ? s->old[s->windows - 1] - s->old[0] : 0;
@@ -291,7 +301,7 @@ static void add_growing(struct tm_analysis *a, size_t site, double q)
 	const struct tm_growth *g = a->growth[site];
 	const struct tm_ledger_site *s = &a->ledger->sites[site];
 	struct tm_doc_leak *leak = add_leak(a, site, TM_DOC_GROWING);
-	/* As of the last window: what grew may have been freed at the end. */
+	/* Computed as of the last window: what grew may have been freed at the end. */
 	double each = g->bytes_per_object, scale = each * WINDOWS_PER_H;
 	struct series series;
 
@@ -339,7 +349,10 @@ static void add_unreachable(struct tm_analysis *a, size_t site)
 	leak->indirect_objs = s->indirect.objects;
 	leak->direct = s->twice.bytes - s->indirect.bytes;
 	leak->direct_objs = s->twice.objects - s->indirect.objects;
-	/* An unseen register or a hidden pointer may hold them: threads that were missed tell. */
+	/*
+	 * A missed register or a hidden pointer may still hold them; missed threads lower the
+	 * confidence.
+	 */
 	leak->confidence = a->ledger->header.scan_level != TM_LEDGER_SCAN_STOP ? 0.9
 			   : a->ledger->header.threads_missed                  ? 0.95
 							      : TM_ANALYSIS_CONFIDENCE_MAX;
@@ -359,7 +372,10 @@ static void add_exit(struct tm_analysis *a, size_t site)
 		    : "live after main and all exit handlers, from most of the run");
 }
 
-/* It rose until the program ended, which then freed it: nothing that stays, but nothing to hide. */
+/*
+ * Whether a site grew until the program ended and freed its blocks then: nothing stays, but it is
+ * worth a note.
+ */
 static bool is_freed_at_end(const struct tm_analysis *a, size_t site)
 {
 	const struct tm_ledger_site *s = &a->ledger->sites[site];
@@ -420,7 +436,7 @@ struct lists {
 	uint64_t suppressed;
 };
 
-/* Rank: growth first by its rate, then what is lost, then what was left. */
+/* Order: growing ones by rate, then unreachable ones, then what was left at exit. */
 static int by_weight(const void *a, const void *b)
 {
 	const struct tm_doc_leak *x = a, *y = b;
@@ -435,7 +451,7 @@ static int by_weight(const void *a, const void *b)
 	return strcmp(x->site, y->site);
 }
 
-/* An acknowledged site is silent until it holds more than its cap: it goes to watch. */
+/* Whether an acknowledged site is within its cap; it is listed under "watch" then. */
 static bool is_excused(struct tm_analysis *a, struct lists *lists, size_t site)
 {
 	const struct tm_doc_site *s = &a->doc->sites.at[site];

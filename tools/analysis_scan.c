@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * analysis_scan: what is known of the live scans for blocks that nothing points to. That none ran, that
- * two found nothing and that they found something are three different things to a reader; so is why
- * there is no new one.
+ * analysis_scan: reports on the live scans for unreachable blocks. "No scan ran", "two scans found
+ * nothing" and "they found something" must be told apart, and so must the reason why there is no
+ * new scan.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "tools/analysis.h"
 #include "tools/text.h"
 
-/* Of a process that has ended, or that was not asked. */
+/* Reason if the process has ended, or was not asked. */
 static const char *why_not_asked(const struct tm_analysis *a, uint32_t passes)
 {
 	if (a->doc->process.ended != TM_DOC_RUNNING)
@@ -22,7 +22,7 @@ static const char *why_not_asked(const struct tm_analysis *a, uint32_t passes)
 	return "this report asks for none; 'tiermalloc leaks PID' does";
 }
 
-/* enum tm_control_answer or what the process answered: -errno. */
+/* answer: enum tm_control_answer, or the process's answer, -errno. */
 static const char *why_it_failed(int answer)
 {
 	switch (-answer) {

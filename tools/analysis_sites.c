@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of call sites: stable ids, stacks, frames with functions and lines. See analysis.h. */
+/* Names of call sites: stable ids, stacks, and frames with functions and lines. See analysis.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ static void sort_stacks(struct tm_analysis *a)
 	qsort(a->stacks, a->stack_count, sizeof(*a->stacks), by_key);
 }
 
-/* That which most samples of the key have. */
+/* The stack that most samples of the key have. */
 static const struct tm_ledger_stack *find_stack(const struct tm_analysis *a, uint64_t address,
 						uint32_t height)
 {
@@ -80,7 +80,7 @@ static uint64_t fold(uint64_t hash, const void *data, size_t bytes)
 	return hash;
 }
 
-/* The innermost Python function and its line. */
+/* Adds the innermost Python function and its line to the hash. */
 static uint64_t fold_python(uint64_t hash, const struct tm_ledger *l,
 			    const struct tm_ledger_stack *s)
 {
@@ -99,7 +99,7 @@ static uint64_t fold_python(uint64_t hash, const struct tm_ledger *l,
 	return hash;
 }
 
-/* Of the file's build-id, the offset in it and the height: the same in every run. */
+/* Hash of the file's build id, the offset in it and the height: the same in every run. */
 static uint64_t hash_of(const struct tm_analysis *a, const struct tm_ledger_site *s)
 {
 	const struct tm_ledger *l = a->ledger;
@@ -117,7 +117,8 @@ static uint64_t hash_of(const struct tm_analysis *a, const struct tm_ledger_site
 	hash = fold(hash, &s->height, sizeof(s->height));
 	if (address != s->address)
 		hash = fold_python(hash, l, stack);
-	return hash * UINT64_C(0x9e3779b97f4a7c15); /* its first digits are as good as its last */
+	/* so that the leading digits are well mixed, too */
+	return hash * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 static int by_hash(const void *a, const void *b)
@@ -129,13 +130,16 @@ static int by_hash(const void *a, const void *b)
 	return x->site < y->site ? -1 : x->site > y->site;
 }
 
-/* Leading hexadecimal digits that both have. */
+/* Number of leading hexadecimal digits that both have in common. */
 static unsigned common_digits(uint64_t a, uint64_t b)
 {
 	return a == b ? 16 : (unsigned)__builtin_clzll(a ^ b) / 4;
 }
 
-/* The shortest beginning of its hash that no other site has; two of one place are told apart. */
+/*
+ * Ids are the shortest prefix of the hash that no other site has; two sites of one place get
+ * suffixes.
+ */
 void tm_analysis_add_ids(struct tm_analysis *a)
 {
 	struct tm_document *doc = a->doc;
@@ -166,7 +170,7 @@ void tm_analysis_add_ids(struct tm_analysis *a)
 
 /* --- frames ----------------------------------------------------------------------------------- */
 
-/* Frames of a return address, by address: many stacks share their outer half. */
+/* Cache of frames by return address: many stacks share their outer half. */
 struct seen {
 	uint64_t address;
 	uint32_t first, count;
@@ -207,7 +211,7 @@ static uint32_t module_number(const struct tm_analysis *a, const struct tm_ledge
 {
 	const struct tm_ledger_module *first = tm_ledger_at(a->ledger, TM_LEDGER_MODULES_AT);
 
-	/* modules[] has all records in their order (add_modules). */
+	/* modules[] has all records in order (add_modules) */
 	return m ? (uint32_t)(m - first) : TM_DOC_NOWHERE;
 }
 
@@ -223,11 +227,11 @@ static size_t symbols_at(struct tm_analysis *a, const struct tm_ledger_module *m
 		.build_id = m->build_id,
 		.build_id_bytes = m->build_id_bytes <= sizeof(m->build_id) ? m->build_id_bytes : 0,
 	};
-	/* The call, not what comes after it. */
+	/* Look up the call, not the instruction after it. */
 	return tm_symbols_find(a->symbols, &want, address - m->base - 1, ret, INLINED_MAX);
 }
 
-/* Adds the frames of an address; "first" gets the number of the innermost, and their count returns. */
+/* Adds the frames of an address; *ret_first is the number of the innermost. Returns how many. */
 static uint32_t add_frames(struct tm_analysis *a, uint64_t address, uint32_t epoch, bool named,
 			   uint32_t *ret_first)
 {
@@ -257,7 +261,7 @@ static uint32_t add_frames(struct tm_analysis *a, uint64_t address, uint32_t epo
 	return count;
 }
 
-/* A function of Python; its file is a path of the target's. */
+/* Adds a Python function's frame; its file is a path in the target's namespace. */
 static uint32_t add_python_frame(struct tm_analysis *a, uint64_t word, uint32_t *ret_first)
 {
 	const struct tm_ledger_python *p = tm_ledger_python(a->ledger, word);
@@ -299,12 +303,12 @@ double tm_analysis_stack_share(const struct tm_analysis *a, size_t site, uint64_
 	return all ? (double)best->samples / (double)all : 1;
 }
 
-/* The innermost of its frames. */
+/* Appends a word's frames to a stack; returns the innermost one. */
 static uint32_t push_frame(struct tm_analysis *a, struct tm_doc_stack *stack,
 			   struct tm_analysis_seen *seen, uint64_t word, uint32_t epoch, bool named)
 {
 	bool is_python = word & TM_LEDGER_PYTHON_FRAME;
-	/* Named and nameless forms of one address are two. */
+	/* The named and the nameless form of an address are separate entries. */
 	struct seen *known = seen_of(a->doc, seen, is_python ? word : word << 1 | named);
 
 	if (known->count == 0)
@@ -315,7 +319,7 @@ static uint32_t push_frame(struct tm_analysis *a, struct tm_doc_stack *stack,
 	return known->first;
 }
 
-/* A frame of the interpreter's loop, in which Python functions run. */
+/* Whether a frame is the interpreter's loop, which runs Python functions. */
 static bool runs_python(const struct tm_analysis *a, uint64_t address, const struct tm_doc_frame *f)
 {
 	const struct tm_ledger_header *h = &a->ledger->header;
@@ -325,7 +329,9 @@ static bool runs_python(const struct tm_analysis *a, uint64_t address, const str
 	return f->fn && strncmp(f->fn, "_PyEval_EvalFrameDefault", 24) == 0;
 }
 
-/* Those that one call of the loop runs; the number of the next one. */
+/*
+ * Appends the Python functions that one call of the loop runs; returns the index of the next one.
+ */
 static uint32_t push_python(struct tm_analysis *a, struct tm_doc_stack *stack,
 			    struct tm_analysis_seen *seen, const uint64_t *words, uint32_t next,
 			    uint32_t count)
@@ -340,7 +346,7 @@ static uint32_t push_python(struct tm_analysis *a, struct tm_doc_stack *stack,
 	return next;
 }
 
-/* The number of the new stack. */
+/* Adds a stack and returns its number. */
 static uint32_t add_stack(struct tm_analysis *a, uint64_t address, uint32_t height, bool named)
 {
 	const struct tm_ledger_stack *captured = find_stack(a, address, height);
@@ -416,7 +422,7 @@ bool tm_analysis_is_library(const char *fn, const char *file)
 		"boost::",
 		"__gthread",
 		"bool std::",
-		/* What large programs and libraries wrap allocation in. */
+		/* wrappers of allocation functions in large programs and libraries */
 		"xmalloc",
 		"xcalloc",
 		"xrealloc",
@@ -439,7 +445,10 @@ bool tm_analysis_is_library(const char *fn, const char *file)
 	return file && (strstr(file, "/c++/") || strstr(file, "/bits/"));
 }
 
-/* A frame of a C or C++ library, or of an allocation function: not where the reader's mistake is. */
+/*
+ * Whether a frame belongs to the C or C++ library or is an allocation function, and so not where a
+ * reader would find a mistake.
+ */
 bool tm_analysis_is_plumbing(const struct tm_document *doc, const struct tm_doc_frame *f)
 {
 	static const char *const files[] = {
@@ -451,7 +460,10 @@ bool tm_analysis_is_plumbing(const struct tm_document *doc, const struct tm_doc_
 
 	if (tm_analysis_is_library(f->fn, f->file))
 		return true;
-	/* Return types of templates come first: "std::enable_if<...>::type std::f". */
+	/*
+	 * Names of template functions begin with the return type: "std::enable_if<...>::type
+	 * std::f".
+	 */
 	for (size_t i = 0; name && i < TM_ARRAY_LEN(files); i++) {
 		if (begins(name + 1, files[i]))
 			return true;
@@ -459,7 +471,7 @@ bool tm_analysis_is_plumbing(const struct tm_document *doc, const struct tm_doc_
 	return false;
 }
 
-/* Functions of Python's own: behind them stands a line of the program. */
+/* Whether a function is the interpreter's own: an outer frame shows the program's line. */
 bool tm_analysis_is_interpreter(const struct tm_document *doc, const struct tm_doc_frame *f)
 {
 	const char *path = f->module < doc->modules.count ? doc->modules.at[f->module].path : NULL;
@@ -497,7 +509,7 @@ const struct tm_doc_frame *tm_analysis_frame_of(const struct tm_document *doc, u
 	return list->count ? &doc->frames.at[list->at[0]] : NULL;
 }
 
-/* Without the list of parameters and what a clone's name ends in. */
+/* Length of a name without its parameters and the suffix of a clone. */
 static size_t name_length(const char *fn)
 {
 	int depth = 0;

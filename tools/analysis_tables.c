@@ -85,8 +85,8 @@ static int by_time(const void *a, const void *b)
 }
 
 /*
- * Seconds, before them minutes, before those hours: of two rings that tell of the same time the finer
- * one is taken.
+ * Merges the rings of seconds, minutes and hours into one series; where two cover the same time the
+ * finer one is used.
  */
 static size_t pick_samples(const struct tm_analysis *a, const struct tm_ledger_sample **ret)
 {
@@ -182,7 +182,7 @@ static const char *event_name(uint16_t kind)
 	}
 }
 
-/* What the two numbers of an event are. */
+/* Text for an event's two numbers. */
 static const char *event_text(struct tm_analysis *a, const struct tm_ledger_event *e)
 {
 	const char *tier = tm_document_tier_name(tier_of(e->tier));
@@ -253,7 +253,7 @@ static void add_decisions(struct tm_analysis *a)
 	for (uint32_t i = 0; i < a->ledger->header.decisions; i++, d++) {
 		const struct tm_analysis_key *key = tm_analysis_key(a, d->site, d->height);
 
-		/* Height 0 stands for all of the address. */
+		/* Height 0 is the whole address. */
 		for (; d->site && key->address == d->site; key++) {
 			struct tm_doc_site *s = &a->doc->sites.at[key->site];
 
@@ -266,7 +266,7 @@ static void add_decisions(struct tm_analysis *a)
 	}
 }
 
-/* Exact lifetimes of sites, where the process kept them. */
+/* Adds the exact lifetimes of sites, if the process kept them. */
 static void add_lives(struct tm_analysis *a)
 {
 	const struct tm_ledger_lives *l = tm_ledger_at(a->ledger, TM_LEDGER_LIVES_AT);

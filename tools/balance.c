@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The balance sheet: what the resident memory of a process consists of. Of one that runs, every
- * mapping of /proc/PID/smaps is named, and the page map says which pages of ours are there; of one
- * that is gone, what it wrote last of the same (struct tm_ledger_sheet), or sums. See analysis.h.
+ * The balance sheet: what the resident memory of a process consists of. For a running process every
+ * mapping of /proc/PID/smaps is named, and the page map shows which of the heap's pages are
+ * resident. For an ended process it uses the last sheet that the process wrote (struct
+ * tm_ledger_sheet), or else totals. See analysis.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,9 +19,12 @@
 #define GUARD_MAX ((uint64_t)1 << 20)
 #define NAMES_MAX 256u
 #define OWN_MAX 128u
-/* Where Go's runtime asks for its first arenas, and the kernel by itself maps nothing: the upper half. */
+/*
+ * Upper 32 bits of the addresses where Go's runtime requests its first arenas, and where the kernel
+ * places nothing by itself.
+ */
 #define GO_ARENAS 0xc0u
-/* A balance this old is said to be. */
+/* A balance older than this is marked as such. */
 #define LATE_MS 1500u
 
 enum part { PART_ZONE, PART_METADATA, PART_OTHER, PART_FILE, PART_PINNED, PARTS };
@@ -38,15 +42,15 @@ struct sheet {
 	size_t names;
 	uint64_t part[PARTS];
 	uint64_t huge;         /* of the zone */
-	uint64_t in_extents;   /* resident pages of the zone, of extents with something live */
-	uint64_t zone_seen;    /* resident pages of the zone, by the page map */
-	uint64_t previous_end; /* of the mapping before, if it can be no stack's */
-	uint64_t own_begin;    /* from here to the zone all is the library's; 0: not known */
-	struct tm_mapping_own own[OWN_MAX]; /* and these, as of the last sheet */
+	uint64_t in_extents;   /* resident bytes of the zone in extents with something live */
+	uint64_t zone_seen;    /* resident bytes of the zone according to the page map */
+	uint64_t previous_end; /* end of the previous mapping */
+	uint64_t own_begin;    /* everything from here to the zone is the library's; 0: not known */
+	struct tm_mapping_own own[OWN_MAX]; /* further parts of the library, from the last sheet */
 	size_t owns;
 	bool has_python, has_node, has_java;
-	bool is_closed; /* its memory may not be looked at */
-	pid_t pid;      /* of one that runs; 0: it is gone */
+	bool is_closed; /* its memory may not be read */
+	pid_t pid;      /* process id of a running process; 0: it has ended */
 	bool guard_before;
 	int pagemap;
 	size_t next_extent;
@@ -54,7 +58,7 @@ struct sheet {
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-/* Resident and mapped bytes. */
+/* Adds resident and mapped bytes to a named line. */
 static void add_bytes(struct sheet *s, const char *name, enum part part, uint64_t rss,
 		      uint64_t mapped)
 {
@@ -122,7 +126,7 @@ static void name_file(struct sheet *s, const struct tm_mapping *v)
 		add_named(s, file ? file + 1 : v->path, PART_FILE, v);
 }
 
-/* Bytes of a mapping that are the library's own. */
+/* Bytes of a mapping that belong to the library. */
 static uint64_t own_part(const struct sheet *s, const struct tm_mapping *v, uint64_t *ret_rss)
 {
 	uint64_t sum = 0, rss = 0;
@@ -145,12 +149,12 @@ static uint64_t own_part(const struct sheet *s, const struct tm_mapping *v, uint
 	return sum;
 }
 
-/* Private, nameless, written: what it was mapped for, as far as anything tells. */
+/* Best guess at the purpose of a private, anonymous, writable mapping. */
 static const char *purpose(const struct sheet *s, const struct tm_mapping *v)
 {
 	if (v->begin >> 32 == GO_ARENAS)
 		return "Go heap";
-	/* Nobody else in such a program reserves memory without swap for it. */
+	/* In such a program only V8 maps with MAP_NORESERVE. */
 	if (s->has_node && v->no_reserve)
 		return "V8 heap";
 	if (s->is_closed)
@@ -160,7 +164,10 @@ static const char *purpose(const struct sheet *s, const struct tm_mapping *v)
 	return "anonymous mappings of the program";
 }
 
-/* The kernel makes one mapping of those that adjoin: part of it may be the library's, or an interpreter's. */
+/*
+ * Splits a mapping into lines: the kernel merges adjacent mappings, so parts of it may belong to
+ * the library or to an interpreter.
+ */
 static void name_parts(struct sheet *s, const struct tm_mapping *v)
 {
 	uint64_t rss = v->rss, mapped = v->end - v->begin;
@@ -198,7 +205,10 @@ static void name_anonymous(struct sheet *s, const struct tm_mapping *v)
 	} else if (strncmp(v->perms, "---p", 4) == 0) {
 		add_named(s, "reserved addresses", PART_OTHER, v);
 	} else if (v->no_reserve && s->own_begin == 0) {
-		/* A ledger that does not tell: what we map for ourselves is not reserved. */
+		/*
+		 * For ledgers without this information: the library maps its own tables with
+		 * MAP_NORESERVE.
+		 */
 		add_named(s, "tables of the allocator", PART_METADATA, v);
 	} else if (strchr(v->perms, 'x')) {
 		add_named(s, "generated code", PART_OTHER, v);
@@ -211,7 +221,7 @@ static void name_anonymous(struct sheet *s, const struct tm_mapping *v)
 
 /* --- pages of ours ---------------------------------------------------------------------------- */
 
-/* Bytes of [from, to) that belong to extents; extents and calls rise. */
+/* Bytes of [from, to) that belong to extents. Extents are sorted and calls ascend. */
 static uint64_t in_extents(struct sheet *s, uint64_t from, uint64_t to)
 {
 	const struct tm_analysis *a = s->a;
@@ -277,7 +287,7 @@ static void see_mapping(struct tm_mapping *v, void *arg)
 			s->is_closed = true;
 		name_anonymous(s, v);
 	}
-	/* A stack of glibc: a guard that nobody may touch right below. */
+	/* A glibc stack has an inaccessible guard right below it. */
 	s->guard_before = strncmp(v->perms, "---p", 4) == 0 && v->path[0] == '\0' &&
 			  v->end - v->begin <= GUARD_MAX;
 	s->previous_end = v->end;
@@ -325,7 +335,7 @@ static void add_mappings(struct sheet *s)
 	}
 }
 
-/* live + internal + external + nonresident is what is resident of the extents. */
+/* Makes live + internal + external + nonresident the resident bytes of the extents. */
 static void add_blocks(struct tm_analysis *a, int64_t resident)
 {
 	struct tm_doc_balance *b = &a->doc->balance;
@@ -343,19 +353,22 @@ static int64_t sum(const struct tm_doc_balance *b)
 	       b->file + b->pinned + b->nonresident;
 }
 
-/* The sums, once all mappings were seen and the resident bytes are known. */
+/* Computes the totals once all mappings were seen and the resident bytes are known. */
 static void add_parts(struct sheet *s)
 {
 	struct tm_analysis *a = s->a;
 	struct tm_doc_balance *b = &a->doc->balance;
 	uint64_t zone = s->part[PART_ZONE];
-	/* Without the page map nobody can say which pages are idle: as much as spans do not need. */
+	/*
+	 * Without the page map it is unknown which pages are idle: assume those that spans do not
+	 * need.
+	 */
 	uint64_t live = s->zone_seen ? s->in_extents : a->span_bytes < zone ? a->span_bytes : zone;
 	if (live > zone)
 		live = zone;
 	add_blocks(a, (int64_t)live);
 	b->cached = (int64_t)(zone - live);
-	/* Pages of spans that were never carved, but came with a huge page. */
+	/* Resident pages of spans that were never used but came with a huge page. */
 	if (b->nonresident > 0) {
 		b->cached += b->nonresident;
 		b->nonresident = 0;
@@ -367,7 +380,7 @@ static void add_parts(struct sheet *s)
 	b->residual = (int64_t)b->rss_bytes - sum(b);
 	a->doc->hugepages.huge_bytes = s->huge;
 	a->doc->hugepages.resident_bytes = zone;
-	/* Of each tier nobody knows; of all together it is this. */
+	/* Unknown for each tier; for all tiers together this is it. */
 	if (a->doc->tiers.count == 1 && zone)
 		a->doc->tiers.at[0].huge_cov = (double)s->huge / (double)zone;
 	add_mappings(s);
@@ -405,7 +418,7 @@ static void note_own(struct tm_mapping *v, void *arg)
 		s->own[s->owns++] = v->own[i];
 }
 
-/* The last sheet that is whole; NULL: there is none. */
+/* The last sheet that is consistent; NULL: there is none. */
 static const struct tm_ledger_sheet *last_sheet(const struct tm_ledger *l)
 {
 	uint64_t n = l->header.sheets;
@@ -434,7 +447,7 @@ static bool add_running(struct tm_analysis *a)
 	char path[40];
 
 	s->pid = (pid_t)pid;
-	/* Without one it is as if the ledger told nothing. */
+	/* Without a sheet the library's own parts are unknown. */
 	if (!read_sheet(last_sheet(a->ledger), note_own, s))
 		s->own_begin = 0;
 	snprintf(path, sizeof(path), "/proc/%u/pagemap", pid);
@@ -451,7 +464,7 @@ static bool add_running(struct tm_analysis *a)
 	return true;
 }
 
-/* Of one that is gone, as the process itself saw it last. */
+/* For an ended process: as it last saw itself. */
 static bool add_sheet(struct tm_analysis *a)
 {
 	struct sheet *s = new_sheet(a);
@@ -480,13 +493,13 @@ static bool add_sheet(struct tm_analysis *a)
 	return true;
 }
 
-/* What the process wrote last; a second old at most where it was busy. */
+/* What an ended process wrote last; at most a second old if it was busy. */
 static void add_gone(struct tm_analysis *a)
 {
 	const struct tm_ledger_counters *c = &a->ledger->counters;
 	struct tm_doc_balance *b = &a->doc->balance;
 	uint64_t resident = c->tier[0][TM_LEDGER_TIER_resident_bytes];
-	/* Free pages, and spans that heaps keep although nothing in them lives. */
+	/* Free pages, and spans that heaps keep although they are empty. */
 	uint64_t cached = c->tier[0][TM_LEDGER_TIER_cached_bytes] + a->idle_bytes;
 
 	if (c->at_ms == 0 || c->rss_bytes == 0) {

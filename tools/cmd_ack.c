@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_ack: this site is known; be silent about it until it holds more than a cap. */
+/* cmd_ack: acknowledges a site: it is not reported until it holds more than a cap. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* config: every variable with its value, default, source and meaning, as the library would read it. */
+/*
+ * config: prints every variable with its value, default, source and meaning, as the library would
+ * read it.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +13,7 @@
 #include "tools/cmd.h"
 #include "tools/config_man.h"
 
-/* Where the meaning would be squeezed into fewer columns, it goes to a line of its own. */
+/* With fewer columns than this the meaning goes on a line of its own. */
 #define MEANING_MIN 40
 
 static void tell(void *context, const struct tm_tunables_problem *problem)
@@ -22,7 +25,7 @@ static void tell(void *context, const struct tm_tunables_problem *problem)
 	tm_say("%s", line);
 }
 
-/* Columns of the terminal, or of COLUMNS; 0: no limit, as in a pipe. */
+/* Width of the terminal, or COLUMNS; 0: no limit, as in a pipe. */
 static size_t columns(void)
 {
 	struct winsize size;
@@ -38,7 +41,7 @@ struct widths {
 	size_t name, value, standard, source;
 };
 
-/* What is shown of one row. */
+/* Texts of one row. */
 struct shown {
 	const struct tm_tunable_row *row;
 	char value[160];

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_diff: diff, what became more between two ledgers or reports; and merge, a process tree as one. */
+/*
+ * cmd_diff: diff, what has grown between two ledgers or reports; and merge, a process tree as one.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +84,7 @@ static int parse(struct pair *p, int argc, char **argv)
 	return p->b ? 0 : tm_say_needs("diff", "two ledgers or reports");
 }
 
-/* A process, a folder, a ledger or a report in JSON. */
+/* Loads a process, a folder, a ledger or a report in JSON. */
 static int load(struct tm_document *doc, const char *what)
 {
 	char path[PATH_MAX];
@@ -112,7 +114,10 @@ int tm_cmd_diff(int argc, char **argv)
 	if (status == 0)
 		status = load(&b, p.b);
 	if (status == 0) {
-		/* A report holds the name of the ledger that it was made from. */
+		/*
+		 * A report has the name of the ledger that it was made from: replace it by the file
+		 * given.
+		 */
 		a.process.ledger = tm_document_text(&a, p.a);
 		b.process.ledger = tm_document_text(&b, p.b);
 		tm_combine_diff(&b, &a);

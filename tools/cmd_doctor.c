@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * doctor: says what stands in the way of the library on this machine, in a program, in a process.
- * Changes nothing and runs nothing.
+ * doctor: reports what keeps the library from working on this machine, in a program or in a
+ * process. Changes nothing and runs nothing.
  */
 #include <ctype.h>
 #include <stdarg.h>
@@ -143,7 +143,7 @@ int tm_cmd_doctor(int argc, char **argv)
 
 	if (argc >= 2 && argv[1][0] == '-')
 		return tm_say_unknown("doctor", argv[1]);
-	/* What follows a program are its arguments. */
+	/* Words after a program are its arguments. */
 	if (argc > 2 && is_pid(argv[1]))
 		return tm_say_usage("doctor: one command or process at a time");
 	check_library(&doctor);

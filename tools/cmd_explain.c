@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* explain: for each call site the tier of its blocks, who decided that, and rules that decided nothing. */
+/*
+ * explain: prints the tier of each call site's blocks, by which authority, and the rules that
+ * decided nothing.
+ */
 #include <limits.h>
 #include <stdio.h>
 
@@ -13,7 +16,7 @@ static void name_authority(const struct tm_ledger_decision *r, char *buf, size_t
 {
 	if (r->authority == TM_LEDGER_BY_RULE && r->rule != 0)
 		snprintf(buf, size, "rule %u", r->rule);
-	else if (r->rule != 0) /* of some of the site's requests */
+	else if (r->rule != 0) /* for some of the site's requests */
 		snprintf(buf, size, "%s, rule %u", tm_decisions_authority(r->authority), r->rule);
 	else
 		snprintf(buf, size, "%s", tm_decisions_authority(r->authority));
@@ -44,7 +47,7 @@ static void print_record(struct tm_text *t, const struct tm_decision *d)
 
 	tm_fmt_bytes(live, sizeof(live), d->live_bytes);
 	tm_fmt_bytes(bytes, sizeof(bytes), d->bytes);
-	/* The account tells sizes apart nowhere, and heights not where there are many. */
+	/* The account does not distinguish sizes, nor heights if there are many. */
 	if (r->size_log2 != 0 || (r->height != 0 && d->bytes == 0)) {
 		snprintf(live, sizeof(live), "-");
 		snprintf(bytes, sizeof(bytes), "-");
@@ -56,7 +59,7 @@ static void print_record(struct tm_text *t, const struct tm_decision *d)
 		      (unsigned long long)r->objects, r->short_lived, r->long_lived);
 }
 
-/* What the words and columns of the table stand for, as far as they occur in it. */
+/* Explains the words and columns that occur in the table. */
 static void print_legend(struct tm_text *t, const struct tm_decisions *d, size_t rows)
 {
 	bool seen[256] = {false};

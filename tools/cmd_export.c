@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_export: a ledger, or a report in JSON, in the format of another tool. */
+/* cmd_export: writes a ledger, or a report in JSON, in the format of another tool. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static int take_view(struct arguments *a, const char *value)
 	return TM_EXIT_CLEAN;
 }
 
-/* An option with a value; -1: there is none of that name. */
+/* Handles an option with a value; -1: unknown option. */
 static int take_valued(struct arguments *a, const char *name, const char *value)
 {
 	bool known = strcmp(name, "--format") == 0 || strcmp(name, "-o") == 0 ||
@@ -64,7 +64,8 @@ static int take_plain(struct arguments *a, const char *word)
 static int take_all(struct arguments *a, int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
-		int status = take_valued(a, argv[i], argv[i + 1]); /* NULL behind the last */
+		/* NULL after the last argument */
+		int status = take_valued(a, argv[i], argv[i + 1]);
 
 		if (status == -1)
 			status = take_plain(a, argv[i]);
@@ -97,7 +98,7 @@ int tm_cmd_export(int argc, char **argv)
 		return tm_say_needs("export", "a process, a ledger or a folder");
 	if (a.to == NULL)
 		return tm_say_needs("export", "'-o FILE' ('-': standard output)");
-	/* As the reports take it: a process or a folder will do. */
+	/* Like the reports, accepts a process or a folder. */
 	if (strcmp(a.from, "-") != 0) {
 		status = tm_select_ledger(a.from, path, sizeof(path));
 		if (status != TM_EXIT_CLEAN)

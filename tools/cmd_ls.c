@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_ls: ls and gc: the ledgers in a folder, and those of them that nobody needs any more. */
+/* cmd_ls: ls lists the ledgers in a folder; gc removes those that nobody needs any more. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -23,10 +23,11 @@ struct entry {
 	char path[PATH_MAX];
 	struct tm_ledger_header header;
 	struct tm_ledger_counters counters;
-	uint64_t disk_bytes, age_ms; /* since it was last written to */
+	uint64_t disk_bytes, age_ms; /* age: since the last write */
 	bool is_ledger, runs;
-	bool is_other; /* what another release left, or a process that was killed while it made one */
-	int error;     /* why it cannot be read */
+	/* left by another release, or by a process killed while it created the ledger */
+	bool is_other;
+	int error; /* why it cannot be read */
 };
 
 struct entries {
@@ -34,7 +35,9 @@ struct entries {
 	size_t count;
 };
 
-/* PID-STARTTIME.tm, as the library names them, of a process that has ended. */
+/*
+ * Whether the file is named PID-STARTTIME.tm, as the library does, after a process that has ended.
+ */
 static bool is_of_the_dead(const char *path)
 {
 	unsigned long long start;
@@ -77,7 +80,7 @@ static uint64_t age_of(const struct stat *st)
 					       : 0;
 }
 
-/* Running ones first, then the youngest. */
+/* Running processes first, then by age, newest first. */
 static int by_age(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
@@ -89,7 +92,7 @@ static int by_age(const void *a, const void *b)
 	return strcmp(x->path, y->path);
 }
 
-/* That a folder is missing is trouble where the user has named it. */
+/* Reads a folder; a missing one is an error only if the user named it. */
 static int read_folder(struct entries *list, const char *folder, bool named)
 {
 	DIR *dir = opendir(folder);
@@ -143,8 +146,8 @@ enum { COLUMNS = 7, FILE_COLUMNS = 24 };
 static const int column_width[COLUMNS] = {8, -16, -10, 10, 10, 10, 8};
 
 /*
- * The file stands behind the columns where it has FILE_COLUMNS or more of the terminal, else in a line of
- * its own, and the last columns are left out where the terminal has no room for them.
+ * Prints a row. The file follows the columns if the terminal has FILE_COLUMNS or more for it, else
+ * it is on a line of its own; the last columns are left out if they do not fit.
  */
 static void print_row(struct tm_text *t, enum tm_text_colour colour,
 		      const char *const column[COLUMNS], const char *file)
@@ -258,7 +261,9 @@ static int parse_gc(struct limits *l, int argc, char **argv)
 	return 0;
 }
 
-/* Of dead processes only; what is too old, and beyond the sum the oldest. */
+/*
+ * Removes ledgers of ended processes: those that are too old, and the oldest until the total fits.
+ */
 int tm_cmd_gc(int argc, char **argv)
 {
 	struct limits limits;

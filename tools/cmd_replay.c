@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* replay: what the policies would do with a recorded trace. */
+/* replay: reports what the policies would do with a recorded trace. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_report: report, leaks and frag: from a ledger to text, JSON or a page. */
+/* cmd_report: report, leaks and frag: print a ledger as text, JSON or a page. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "tools/holders.h"
 #include "tools/select.h"
 
-/* The site by its id, or by a beginning of it that is not ambiguous. */
+/* Finds the site by its id, or by an unambiguous prefix of it. */
 static int find_site(struct tm_select *s, const struct tm_document *doc)
 {
 	const struct tm_doc_site *found = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * run: starts a program with the library, watches that it really got it, passes signals and the end
- * through, and prints what the library wrote.
+ * run: starts a program with the library, checks that it was really loaded, forwards signals and
+ * the exit status, and prints the library's report.
  */
 #include <errno.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ struct options {
 	char **command;
 };
 
-/* An option that sets a variable is as far built as the variable. */
+/* Refuses an option whose variable is not built in. */
 static int check_built(const char *option, enum tm_tunable which)
 {
 	if (tm_tunables_rows[which].built)
@@ -64,7 +64,7 @@ static int take_report(struct options *options, const char *kind)
 	return tm_say_usage("run: bad kind '%s' of --report, use leak, frag, full", kind);
 }
 
-/* An option with a value; 0 or the exit status. */
+/* Handles an option with a value; returns 0 or the exit status. */
 static int take_value(struct options *options, const char *option, const char *value)
 {
 	int status;
@@ -110,7 +110,10 @@ static bool has_value(const char *option)
 	return false;
 }
 
-/* "--name=value" and "--name value". Moves "*i" to the last argument used; 0 or the exit status. */
+/*
+ * Handles "--name=value" and "--name value". Moves "*i" to the last argument used; returns 0 or the
+ * exit status.
+ */
 static int take_option(struct options *options, char **argv, int argc, int *i)
 {
 	char name[32];
@@ -167,7 +170,9 @@ static int set(const char *name, const char *value)
 	return TM_EXIT_TROUBLE;
 }
 
-/* Our own environment becomes the command's; nothing of ours reads it afterwards. */
+/*
+ * Changes this process's environment, which the command inherits; nothing here reads it afterwards.
+ */
 static int prepare_environment(const struct options *options, const char *library)
 {
 	const char *old = getenv("LD_PRELOAD");
@@ -214,7 +219,7 @@ static int find_library(char *buf, size_t size)
 	return 0;
 }
 
-/* What can be said without starting it. A command that is not found is execvp's to complain about. */
+/* Prints what is known before the start. If the command is not found, execvp reports that. */
 static bool warn_before(const struct options *options)
 {
 	struct tm_program program;

@@ -87,7 +87,9 @@ static void put_index(const struct tm_ledger_list *list, FILE *out)
 	fputs("</table></html>\n", out);
 }
 
-/* Ledgers that cannot be read are left out; they have said so on standard error. */
+/*
+ * Writes the metrics of all ledgers, except those that can't be read, which have printed a message.
+ */
 static bool put_metrics(const struct server *s, const struct tm_ledger_list *list, FILE *out)
 {
 	size_t count = 0, most = list->count < METRICS_LEDGERS ? list->count : METRICS_LEDGERS;
@@ -110,7 +112,7 @@ static bool put_metrics(const struct server *s, const struct tm_ledger_list *lis
 	return written;
 }
 
-/* The ledger and the format that "/12-345.html" names; NULL: none. */
+/* The ledger and the format for a path such as "/12-345.html"; NULL: none. */
 static const struct tm_ledger_entry *find(const struct tm_ledger_list *list, const char *path,
 					  const struct tm_exporter **ret_exporter)
 {
@@ -127,7 +129,7 @@ static const struct tm_ledger_entry *find(const struct tm_ledger_list *list, con
 	return NULL;
 }
 
-/* The newest of a process; without a number, the only one there is. */
+/* The newest ledger of a process; without a number, the only ledger there is. */
 static const struct tm_ledger_entry *find_pid(const struct tm_ledger_list *list, const char *pid)
 {
 	const struct tm_ledger_entry *found = NULL;
@@ -155,7 +157,7 @@ static bool put_one(const struct server *s, const struct tm_ledger_entry *entry,
 	return written;
 }
 
-/* Writes the answer's body; its status and type. */
+/* Writes the answer's body; returns its status, and its type in *ret_type. */
 static int respond(const struct server *s, const struct tm_http_request *request, FILE *out,
 		   const char **ret_type)
 {
@@ -190,7 +192,7 @@ static int respond(const struct server *s, const struct tm_http_request *request
 	return status;
 }
 
-/* An address in numbers cannot be another site's name. */
+/* A numeric address can't be another site's name. */
 static bool host_is_ours(const struct server *s, const char *host)
 {
 	size_t numbers = strspn(host, "0123456789.");
@@ -235,7 +237,7 @@ static void loop(const struct server *s, int listener)
 		while (children > 0 && waitpid(-1, NULL, children < CHILDREN ? WNOHANG : 0) > 0)
 			children--;
 		if (children >= CHILDREN)
-			continue; /* a signal came while it waited */
+			continue; /* interrupted by a signal */
 		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 		if (fd < 0)
 			continue;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd_symbols: for each file that a ledger names, whether its functions can be told, and why not. */
+/*
+ * cmd_symbols: tells for each file that a ledger names whether its functions can be resolved, and
+ * why not.
+ */
 #include <string.h>
 
 #include "tools/cmd.h"

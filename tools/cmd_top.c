@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_top: who holds memory, again and again. On a terminal a picture as high as it is redrawn until
- * 'q', at once when the terminal changes its size; in a pipe one picture is printed, or as many as asked
- * for.
+ * cmd_top: shows repeatedly who holds memory. On a terminal a screenful is redrawn until 'q', and
+ * at once when the terminal is resized; in a pipe one picture is printed, or as many as requested.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -21,9 +20,12 @@
 
 #define ROWS_IN_PIPES 10u
 #define ROWS_UNKNOWN 24u
-/* With fewer rows than this behind them, the lines about the process but the verdict are left out. */
+/*
+ * If fewer rows than this would remain for sites, of the lines about the process only the verdict
+ * is shown.
+ */
 #define ROWS_OF_SITES 4u
-/* Columns from which on a table shows more. */
+/* Widths from which a table shows more columns. */
 #define COLUMNS_TINY 48u
 #define COLUMNS_NARROW 100u
 #define COLUMNS_WIDE 160u
@@ -33,10 +35,10 @@ enum key { KEY_INTERRUPT = 3, KEY_SUSPEND = 26, KEY_QUIT = 28 };
 struct view {
 	bool over; /* the process has ended */
 	const char *target;
-	uint64_t interval_ms, pictures; /* 0: until the user ends it */
+	uint64_t interval_ms, pictures; /* 0: until the user quits */
 	bool terminal;
 	bool dumb; /* a terminal that cannot be cleared: pictures one below the other */
-	bool keys; /* its mode was changed */
+	bool keys; /* its mode was changed, and must be restored */
 	struct termios before;
 	unsigned rows;
 	uint64_t last_objects, last_ns;
@@ -174,7 +176,7 @@ static unsigned rows_in(const char *text)
 	return n;
 }
 
-/* What is above the sites; "brief": of the process the verdict alone. */
+/* Prints what is above the sites; "brief": only the verdict on the process. */
 static void print_head(struct view *v, struct tm_text *t, const struct tm_document *doc, bool brief)
 {
 	if (brief) {
@@ -188,7 +190,7 @@ static void print_head(struct view *v, struct tm_text *t, const struct tm_docume
 	print_titles(t);
 }
 
-/* NULL without memory. */
+/* The text of the head; NULL without memory. */
 static char *head_text(struct view *v, struct tm_text *t, const struct tm_document *doc, bool brief)
 {
 	char *text = NULL;
@@ -218,7 +220,10 @@ static char *body_text(const struct view *v, struct tm_text *t, const struct tm_
 	return fclose(t->out) == 0 ? text : NULL;
 }
 
-/* Rows of a text, from "row" on, over what is there; none below the last. Returns where it stopped. */
+/*
+ * Prints the lines of a text from screen row "row" on, over the old contents; none below the last
+ * row. Returns the next row.
+ */
 static unsigned put_rows(const struct view *v, unsigned row, const char *text)
 {
 	for (; row < v->rows && *text; row++) {
@@ -230,7 +235,7 @@ static unsigned put_rows(const struct view *v, unsigned row, const char *text)
 	return row;
 }
 
-/* Over the last picture, without a moment in which there is none. */
+/* Redraws over the last picture, so that there is no flicker. */
 static void draw(struct view *v, const struct tm_document *doc)
 {
 	bool screen = v->terminal && !v->dumb;
@@ -291,7 +296,7 @@ static void begin_keys(struct view *v)
 	fflush(stdout);
 }
 
-/* The last picture stays, and what comes next begins below it. */
+/* Leaves the last picture on the screen; later output begins below it. */
 static void end_keys(const struct view *v)
 {
 	if (!v->keys)
@@ -302,7 +307,7 @@ static void end_keys(const struct view *v)
 	tcsetattr(0, TCSANOW, &v->before);
 }
 
-/* False: the user has ended it. */
+/* Handles a key; false: the user quits. */
 static bool take_key(struct view *v)
 {
 	char c = 0;
@@ -317,7 +322,7 @@ static bool take_key(struct view *v)
 	return true;
 }
 
-/* True when the user wants to go on. */
+/* Waits for the next picture; true to go on. */
 static bool wait_for_next(struct view *v)
 {
 	struct pollfd key = {.fd = v->keys ? 0 : -1, .events = POLLIN};
@@ -340,7 +345,7 @@ static void catch_signals(void)
 	sigaction(SIGWINCH, &action, NULL);
 }
 
-/* Of a folder the largest ledger of a process that runs, which is what one looks at with top. */
+/* The largest ledger of a running process in a folder, since "top" is about running ones. */
 static bool find_running(const char *folder, char *buf, size_t size)
 {
 	struct tm_ledger_list list;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trace: runs a command and records every request it makes, or takes a recording that TIERMALLOC_TRACE
- * made: both become a trace for 'tiermalloc replay'.
+ * trace: runs a command and records every request that it makes, or takes a recording that
+ * TIERMALLOC_TRACE made; both become a trace for 'tiermalloc replay'.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -31,7 +31,10 @@ static int convert(const char *recording, const char *out)
 	return TM_EXIT_CLEAN;
 }
 
-/* The command's own recording becomes the trace; those of programs that it started are dropped. */
+/*
+ * Converts the command's own recording to the trace; recordings of programs that it started are
+ * dropped.
+ */
 static int finish(const char *folder, const struct tm_run_end *end, const char *out)
 {
 	char path[256];
@@ -59,7 +62,7 @@ static void remove_folder(const char *folder)
 		tm_say("trace: '%s' cannot be removed: %s", folder, strerror(errno));
 }
 
-/* Our own environment becomes the command's. */
+/* Changes this process's environment, which the command inherits. */
 static int prepare(const char *library, const char *folder)
 {
 	const char *why = tm_library_obstacle(library);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tune: what earlier runs learned, as rules: one line a call site, with the evidence behind it. Sites
- * that runs disagree about, or whose blocks live differently, are comments. Sizes that came again and
- * again become a list for TIERMALLOC_POOLS.
+ * tune: turns what earlier runs learned into rules: one line per call site, with the evidence.
+ * Sites on which the runs disagree, or whose lifetimes are mixed, become comments. Sizes that are
+ * requested again and again become a list for TIERMALLOC_POOLS.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "tools/export_file.h"
 #include "tools/select.h"
 
-/* Less evidence makes no rule. */
+/* Least evidence for a rule. */
 #define OBJECTS_MIN 16u
 /* tm_ledger_decision.phase */
 #define PHASE_LOAD 1u
@@ -65,7 +65,7 @@ static struct entry *entry_of(struct entries *all, const struct tm_decision *d)
 	return e;
 }
 
-/* A rule's own decision, or a guess by phase about blocks that died, teaches nothing. */
+/* A decision made by a rule, or a guess by phase about blocks that died, is no evidence. */
 static bool is_evidence(const struct tm_ledger_decision *r)
 {
 	if (r->size_log2 != 0 || r->height != 0)
@@ -75,11 +75,14 @@ static bool is_evidence(const struct tm_ledger_decision *r)
 		r->short_lived + r->long_lived == 0);
 }
 
-/* A size is worth a pool if it was asked for so often, and its blocks came again. */
+/*
+ * A size is worth a pool if it was requested this often, this many times as often as its blocks
+ * lived at once.
+ */
 #define POOL_COUNT_MIN 16u
 #define POOL_TIMES_MIN 4u
 #define POOLS_SHOWN 8u
-/* Shorter blocks come from spans of slots. */
+/* Smaller blocks come from spans of slots. */
 #define POOL_ABOVE_BYTES 65536u
 
 struct pool {
@@ -104,7 +107,7 @@ static struct pool *pool_of(struct entries *all, const struct tm_ledger_size *s)
 	return &all->pool[all->pools++];
 }
 
-/* Persistent blocks come once: a pool would hold their memory twice. */
+/* Persistent blocks are allocated once: a pool would hold their memory twice. */
 static void add_sizes(struct entries *all, const struct tm_ledger *ledger)
 {
 	const struct tm_ledger_size *s = tm_ledger_at(ledger, TM_LEDGER_SIZES_AT);
@@ -165,7 +168,9 @@ static int by_traffic(const void *a, const void *b)
 	return left < right ? 1 : left > right ? -1 : x->size < y->size;
 }
 
-/* The blocks that were asked for again most, by bytes, as many as lived at once. */
+/*
+ * Writes the sizes that were requested again most, by bytes; as many blocks each as lived at once.
+ */
 static void write_pools(FILE *out, struct entries *all)
 {
 	if (all->pools == 0)

@@ -32,7 +32,7 @@ static struct index index_of(struct tm_document *memory, const struct tm_documen
 	return i;
 }
 
-/* The same place in another run may have needed more digits to be told from others. */
+/* The same site in another run may have needed more digits to be unique. */
 static bool is_same(const char *a, const char *b)
 {
 	size_t x = strlen(a), y = strlen(b);
@@ -62,7 +62,7 @@ static const struct tm_doc_site *find(const struct index *i, const char *id)
 /* --- stacks of another document --------------------------------------------------------------- */
 
 struct places {
-	uint32_t module, frame; /* what the other's numbers begin with here */
+	uint32_t module, frame; /* offsets of the other document's indices in this one */
 };
 
 static void add_modules(struct tm_document *doc, const struct tm_document *from,
@@ -155,7 +155,10 @@ static struct tm_doc_gpu *same_gpu(struct tm_document *doc, const struct tm_doc_
 	return g;
 }
 
-/* Contexts are handles of their process: another run has others, so that any that is left will do. */
+/*
+ * Contexts are handles within a process: another run has different ones, so any unmatched row will
+ * do.
+ */
 static struct tm_doc_gpu_site *find_gpu_site(const struct tm_doc_gpu *g,
 					     const struct tm_doc_gpu_site *like)
 {
@@ -248,7 +251,7 @@ static const char *signed_bytes(char buf[24], uint64_t now, uint64_t then)
 	return buf;
 }
 
-/* In the place of B's own: what became more. */
+/* Sets the verdict: by how much live and resident bytes differ. */
 static void compare(struct tm_document *doc)
 {
 	struct tm_doc_verdict *v = &doc->verdict;
@@ -276,7 +279,10 @@ void tm_combine_diff(struct tm_document *doc, const struct tm_document *a)
 	for (size_t i = 0; i < own; i++)
 		set_base(&doc->sites.at[i], find(&before, doc->sites.at[i].id));
 	after = index_of(doc, doc);
-	/* The index points into the list, which moves when sites are added: names first. */
+	/*
+	 * The index points into the list, which moves when sites are added: collect first, add
+	 * later.
+	 */
 	unsigned char *gone = tm_document_alloc(doc, before.count + 1);
 	for (size_t i = 0; i < before.count; i++)
 		gone[i] = find(&after, before.at[i]->id) == NULL;
@@ -313,7 +319,7 @@ static void add_delta(int64_t *sum, int64_t more)
 	*sum = *sum == TM_DOC_UNKNOWN_DELTA ? more : *sum + more;
 }
 
-/* Contexts are their process's own: no two rows are one. */
+/* Contexts differ between processes: never merge two rows. */
 static void add_gpu(struct tm_document *doc, const struct tm_document *more,
 		    const struct places *places)
 {
@@ -420,7 +426,10 @@ static struct tm_doc_tier_row *tier_row(struct tm_document *doc, enum tm_doc_tie
 	return row;
 }
 
-/* Sums; peaks of processes need not meet, and ratios are of what is no longer there. */
+/*
+ * Adds sums, also of peaks, which processes need not have at the same time. The ratios of a peak
+ * can't be combined and become unknown.
+ */
 static void add_tiers(struct tm_document *doc, const struct tm_document *more)
 {
 	for (size_t i = 0; i < more->tiers.count; i++) {
@@ -467,19 +476,22 @@ static void add_mappings(struct tm_document *doc, const struct tm_document *more
 	}
 }
 
-/* A process that ended by itself is judged by what it had not freed, the youngest block too. */
+/*
+ * Drops the leak verdict of an ended process, which covers every unfreed block, the youngest as
+ * well.
+ */
 static void forget_judged(struct tm_document *doc)
 {
 	if (doc->process.ended == TM_DOC_CLEAN)
 		doc->scan.young_objs = doc->scan.young_bytes = 0;
 }
 
-/* The passes were at different times; what they found and left out adds up. */
+/* Adds what the passes found and left out; they were at different times. */
 static void add_scan(struct tm_document *doc, const struct tm_document *more)
 {
 	struct tm_doc_scans *s = &doc->scan;
 
-	if (s->state) { /* still of one process */
+	if (s->state) { /* so far of one process */
 		forget_judged(doc);
 		s->state = 0;
 		s->passes = s->at_unix_ns = s->threads_stopped = s->threads_missed = s->stopped_us =
@@ -496,7 +508,7 @@ static void add_scan(struct tm_document *doc, const struct tm_document *more)
 	}
 }
 
-/* A leak in one process is one; else what is undecided in one process is so for all. */
+/* The combined outcome: a leak in one process is a leak; else if one is undecided, all are. */
 static enum tm_doc_outcome worse(enum tm_doc_outcome a, enum tm_doc_outcome b)
 {
 	if (a == TM_DOC_FOUND || b == TM_DOC_FOUND)
@@ -504,7 +516,7 @@ static enum tm_doc_outcome worse(enum tm_doc_outcome a, enum tm_doc_outcome b)
 	return a == TM_DOC_INCONCLUSIVE ? a : b;
 }
 
-/* Each process's own, said whose it is. */
+/* Adds the other process's blind spots, with its name. */
 static void add_blind_spots(struct tm_document *doc, const struct tm_document *more)
 {
 	for (size_t i = 0; i < more->blind_spots.count; i++)

@@ -21,7 +21,7 @@ const char *tm_config_man_meaning(enum tm_tunable which)
 	return texts[which].meaning;
 }
 
-/* Changes with the text, not with the day of the build: the page is committed. */
+/* Changed with the text, not with the day of the build: the page is committed. */
 #define PAGE_DATE "October 1, 2025"
 
 static const char head[] =
@@ -128,10 +128,10 @@ static const char tail[] =
 	".Xr tiermalloc 1 ,\n"
 	".Xr tiermalloc 7\n";
 
-/* Lines of the page are filled up to here. */
+/* Width to which lines of the page are filled. */
 #define PAGE_WIDTH 76
 
-/* One word; a line may not begin with what mdoc takes for a request. */
+/* Prints one word; no line may begin with what mdoc takes for a request. */
 static void print_word(const char *word, size_t len, size_t *used)
 {
 	if (*used && *used + 1 + len > PAGE_WIDTH) {
@@ -152,7 +152,7 @@ static void print_word(const char *word, size_t len, size_t *used)
 	*used += len;
 }
 
-/* Plain text as mdoc: each sentence begins a line, an empty line begins a paragraph. */
+/* Prints plain text as mdoc: each sentence starts a line, an empty line a paragraph. */
 static void print_text(const char *text)
 {
 	size_t used = 0;
@@ -178,7 +178,7 @@ static void print_text(const char *text)
 		putchar('\n');
 }
 
-/* The first letter in upper case and a full stop: a meaning is a phrase, here it is a sentence. */
+/* Prints a phrase as a sentence: capital letter and full stop. */
 static void print_sentence(const char *phrase)
 {
 	char line[256];

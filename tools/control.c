@@ -16,9 +16,9 @@
 
 #define REFRESH_WAIT_MS 300u
 #define SCAN_WAIT_MS 60000u
-/* A process that does nothing looks at its ledger seldom; it has answered by now or never will. */
+/* An idle process checks its ledger rarely; after this time it will not answer at all. */
 #define SCAN_ANSWER_MS 3000u
-/* Between the two passes, of windows of a minute; shorter ones scale it. */
+/* Time between the two passes, for windows of a minute; scaled for shorter ones. */
 #define PASSES_APART_MS 15000u
 
 static struct tm_ledger_header *map_header(const char *path)
@@ -50,7 +50,7 @@ static void wait_on(uint32_t *word, uint32_t value, unsigned ms)
 	syscall(SYS_futex, word, FUTEX_WAIT, value, &t, NULL, 0);
 }
 
-/* 0: answered; else it was not, in time. */
+/* Asks and waits. 0: answered; else not in time. */
 static int ask(struct tm_ledger_header *h, enum tm_ledger_control what, unsigned wait_ms)
 {
 	uint64_t end = now_ms() + wait_ms;

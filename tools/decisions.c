@@ -61,7 +61,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Both names of a return address. */
+/* Sets both names of a return address. */
 static void name_place(struct tm_decision *d, const struct tm_ledger *ledger,
 		       struct tm_symbols *symbols)
 {
@@ -90,12 +90,12 @@ static void name_place(struct tm_decision *d, const struct tm_ledger *ledger,
 		snprintf(d->place, sizeof(d->place), "%.100s+%#llx", base_name(m->path),
 			 (unsigned long long)offset);
 	}
-	/* The call is in front of its return address. */
+	/* The call is in front of the return address. */
 	n = symbols ? tm_symbols_find(symbols, &module, offset - 1, found, 8) : 0;
 	if (n == 0 || found[0].function == NULL)
 		return;
 	const struct tm_symbol *f = found;
-	/* As reports do: containers of C++ are in everybody's stack, who uses one is not. */
+	/* Like reports, skip C++ containers, which are in every stack, and name their user. */
 	while (f + 1 < found + n && tm_analysis_is_library(f->function, f->file))
 		f++;
 	if (f->function == NULL)
@@ -108,7 +108,7 @@ static void name_place(struct tm_decision *d, const struct tm_ledger *ledger,
 			 base_name(m->path));
 }
 
-/* What the account has of the record's site; heights there are + 1. */
+/* Adds what the account has for the record's site; its heights are + 1. */
 static void add_bytes(struct tm_decision *d, const struct tm_ledger *ledger)
 {
 	for (size_t i = 0; i < ledger->site_count; i++) {

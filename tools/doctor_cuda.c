@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* doctor_cuda: the driver, the runtimes, and whether the hooks reach them. See doctor.h. */
+/*
+ * doctor_cuda: checks for the driver and the runtimes, and whether the hooks reach them. See
+ * doctor.h.
+ */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* doctor_machine: kernel settings and limits that the library meets. See doctor.h. */
+/* doctor_machine: kernel settings and limits that affect the library. See doctor.h. */
 #include <gnu/libc-version.h>
 #include <sched.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ static void check_system(void)
 			     gnu_get_libc_version());
 }
 
-/* The word in brackets; false where the file is not there. */
+/* The selected word, in brackets, of a sysfs file; false if the file does not exist. */
 static bool chosen(const char *path, char *buf, size_t size)
 {
 	char text[256];
@@ -136,7 +136,7 @@ static void check_limits(void)
 			bytes(limit.rlim_cur));
 }
 
-/* Smallest limit of "file" from this cgroup up to the root; 0: none. */
+/* Smallest limit in "file" from this cgroup up to the root; 0: none. */
 static uint64_t limit_upwards(const char *root, const char *group, const char *file)
 {
 	char folder[1024], path[1200];

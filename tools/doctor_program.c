@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* doctor_program: a program's file, and a running process. See doctor.h. */
+/* doctor_program: checks a program's file, and a running process. See doctor.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static void print_findings(struct tm_doctor *doctor, const struct tm_program *pr
 		tm_doctor_ok("program: '%s' can be served", program->path);
 }
 
-/* Says what follows from the way a program finds its plug-ins. */
+/* Notes the consequences of how a program finds its plug-ins. */
 static void note_plugins(const char *path)
 {
 	struct tm_elf elf;
@@ -73,7 +73,7 @@ int tm_doctor_program(struct tm_doctor *doctor, const char *command)
 struct maps {
 	size_t count;
 	bool ours;
-	bool other_copy; /* a libtiermalloc.so from elsewhere */
+	bool other_copy; /* another libtiermalloc.so than ours */
 	char ours_path[PATH_MAX];
 	char rival[PATH_MAX];
 	char sanitizer[64];
@@ -143,7 +143,7 @@ static void check_maps(struct tm_doctor *doctor, const struct maps *maps)
 			       maps->count, (unsigned long long)most);
 }
 
-/* Value of "name" in /proc/PID/status; false where there is none. */
+/* Value of field "name" in /proc/PID/status; false if it is missing. */
 static bool status_field(const char *text, const char *name, uint64_t *ret_value)
 {
 	char key[40];

@@ -66,7 +66,7 @@ const char *tm_document_format(struct tm_document *doc, const char *format, ...)
 	return text;
 }
 
-/* The place of a new last element; the list's fields lie as in struct tm_any_list. */
+/* Appends an element to a list, whose fields are laid out like struct tm_any_list. */
 static void *append(struct tm_document *doc, void *list, size_t bytes)
 {
 	struct tm_any_list l;
@@ -95,7 +95,7 @@ void *tm_fields_append(struct tm_document *doc, void *list, const struct tm_type
 	return row;
 }
 
-/* The field of the document, or of an object in it, that a list is. */
+/* The field with that name, of the document or of an object in it. */
 static const struct tm_field *field_of(const struct tm_type *type, const char *name)
 {
 	for (size_t i = 0; i < type->count; i++) {

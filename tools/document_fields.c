@@ -16,7 +16,7 @@ const char *const tm_words_leak_class[] = {"growing", "unreachable", "exit", NUL
 const char *const tm_words_authority[] = {"rule",    "learned", "profile", "size",
 					  "default", "phase",   "caller",  NULL};
 
-/* In the tables below OF is the struct that the table is of. */
+/* In the tables below OF is the struct that the table describes. */
 #define PLAIN(member, kind, about)                                                                 \
 	{                                                                                          \
 #member, TM_FIELD_##kind, offsetof(OF, member), NULL, NULL, about                  \
@@ -519,7 +519,7 @@ static void blank_field(const struct tm_field *f, void *at)
 	case TM_FIELD_REALS:
 	case TM_FIELD_TEXTS:
 	case TM_FIELD_ROWS:
-	case TM_FIELD_SERIES: break; /* zero bytes */
+	case TM_FIELD_SERIES: break; /* all zeros already */
 	}
 }
 

@@ -7,8 +7,9 @@
 #include "tools/analysis.h"
 
 /*
- * A report begins with a brace; a ledger cannot, its first word is a magic number. Through a pipe or a
- * terminal only a report can come, and what was read of it would be gone.
+ * Whether the file is a report: it begins with a brace, which a ledger's magic number can't. Only a
+ * report can come through a pipe or a terminal, which must not be read here, since the bytes would
+ * be lost.
  */
 static bool is_json(const char *path)
 {

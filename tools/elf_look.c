@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* "count" things of "each" bytes at "offset", or NULL when they do not lie in the file. */
+/* Address of "count" items of "each" bytes at "offset"; NULL if they do not lie within the file. */
 static const void *at(const struct tm_elf *elf, uint64_t offset, uint64_t count, size_t each)
 {
 	if (offset > elf->bytes || offset % 8 != 0 || count > (elf->bytes - offset) / each)
@@ -39,7 +39,7 @@ static const Elf64_Shdr *sections(const struct tm_elf *elf, size_t *ret_count)
 	return at(elf, head(elf)->e_shoff, *ret_count, sizeof(Elf64_Shdr));
 }
 
-/* A terminated string inside [start, start + bytes), or NULL. */
+/* A NUL-terminated string within [start, start + bytes), or NULL. */
 static const char *string_at(const struct tm_elf *elf, size_t start, size_t bytes, uint64_t offset)
 {
 	const char *text;
@@ -142,7 +142,7 @@ int tm_elf_look_open(struct tm_elf *ret_elf, const char *path)
 
 void tm_elf_look_close(struct tm_elf *elf)
 {
-	/* munmap wants no const. */
+	/* munmap takes no const pointer */
 	void *data = (void *)(uintptr_t)elf->data;
 
 	if (data)
@@ -210,7 +210,7 @@ bool tm_elf_look_section(const struct tm_elf *elf, const char *name)
 	return false;
 }
 
-/* Notes, of which each part is filled up to four bytes. */
+/* Finds the build id in a section of notes, whose parts are padded to four bytes. */
 static size_t build_id_in(const uint8_t *notes, size_t bytes, uint8_t *id, size_t size)
 {
 	Elf64_Nhdr n;

@@ -17,7 +17,7 @@ static const struct tm_exporter exporters[] = {
 
 static const struct {
 	const char *name, *unit;
-	size_t offset; /* in a site */
+	size_t offset; /* offset of the field in a site */
 } views[TM_VIEWS] = {
 	[TM_VIEW_LIVE] = {"live", "bytes", offsetof(struct tm_doc_site, live_bytes)},
 	[TM_VIEW_GROWTH] = {"growth", "bytes", offsetof(struct tm_doc_site, growth_bytes)},

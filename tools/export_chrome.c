@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * export_chrome: the timeline as counters of the Trace Event Format, which chrome://tracing and
- * Perfetto open. Tiers are one stacked counter; every other series is its own. Times are
- * microseconds since the first value; otherData says when that was.
+ * export_chrome: writes the timeline as counters in the Trace Event Format, which chrome://tracing
+ * and Perfetto open. Tiers are one stacked counter; each other series is its own. Times are
+ * microseconds since the first value; otherData has its date.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -15,7 +15,7 @@ static uint64_t pid_of(const struct tm_document *doc)
 	return doc->process.pid == TM_DOC_UNKNOWN ? 0 : doc->process.pid;
 }
 
-/* "session" of "tier.session.live"; false for a series of another kind. */
+/* The tier's name in a series such as "tier.session.live"; false for other series. */
 static bool tier_of(const char *series, char *buf, size_t size)
 {
 	const char *dot = strncmp(series, "tier.", 5) == 0 ? strrchr(series, '.') : NULL;

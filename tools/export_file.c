@@ -17,7 +17,7 @@ static int cannot_write(const char *path)
 	return TM_EXIT_TROUBLE;
 }
 
-/* A new file beside the one wanted, so that both lie on one file system. */
+/* Creates a temporary file beside the destination, so that both are on one file system. */
 static FILE *open_beside(const char *path, char **ret_temporary)
 {
 	char *name;
@@ -38,7 +38,7 @@ static FILE *open_beside(const char *path, char **ret_temporary)
 		errno = error;
 		return NULL;
 	}
-	/* mkostemp gives 0600; the user's mask decides, as for any other file */
+	/* mkostemp creates with mode 0600: apply the user's umask, as for any other file */
 	mode_t mask = umask(0);
 	umask(mask);
 	(void)fchmod(fd, 0666 & ~mask);
@@ -77,7 +77,7 @@ static bool is_ledger(const char *path)
 	return is;
 }
 
-/* Of a file that is to be made. */
+/* Whether the folder of a file to be created exists. */
 static bool has_folder(const char *path)
 {
 	const char *end = strrchr(path, '/');

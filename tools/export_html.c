@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * export_html: one page that holds the report, its style and its script, and asks the network for
- * nothing. The policy in its head lets run what is named by hash and nothing else, so that a name in
- * the report that looks like markup is text.
+ * export_html: writes one page with the report, its style and its script, which loads nothing from
+ * the network. The policy in its head permits only what it names by hash, so that a name in the
+ * report that looks like markup stays text.
  *
- * What a page shows is often passed on: the command line and the folders of sources and modules stay
- * behind unless asked for.
+ * Pages are often passed on: the command line and the folders of sources and modules are left out
+ * unless requested.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,10 @@ static const char *without_folder(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* A copy that shares everything with `doc` but what must not be passed on; its memory is its own. */
+/*
+ * Makes a copy that shares everything with `doc` except what must not be passed on, which is its
+ * own.
+ */
 static void redact(const struct tm_document *doc, struct tm_document *ret_copy)
 {
 	struct tm_document *c = ret_copy;
@@ -92,7 +95,7 @@ static void redact(const struct tm_document *doc, struct tm_document *ret_copy)
 	}
 }
 
-/* Inside a script element nothing but "<" can end it or begin a comment. */
+/* Within a script element only "<" can end it or start a comment: escape it. */
 static void put_plain(FILE *out, const char *json, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * export_pprof: profile.proto of github.com/google/pprof, gzip-compressed. Fields are written by
- * their numbers in that file; messages inside messages go through a buffer each, since a length
- * stands before them.
+ * export_pprof: writes profile.proto of github.com/google/pprof, gzip-compressed. Fields are
+ * written by their numbers in that file; each nested message goes through a buffer of its own,
+ * since its length precedes it.
  *
- * An address of the document is where a call returns to; the format wants one inside the call, so
- * that it is one less. A frame that was inlined shares the location of the one that holds it.
+ * An address in the document is a return address; the format wants one inside the call, so it is
+ * written less one. An inlined frame shares the location of the frame that it was inlined into.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -51,9 +51,9 @@ enum {
 };
 _Static_assert(TM_ARRAY_LEN(values) == VALUES, "one each");
 
-/* The profile's texts: number of each, found by hash. */
+/* The profile's string table: number of each text, found by hash. */
 struct strings {
-	struct tm_buffer written; /* fields of the profile */
+	struct tm_buffer written; /* encoded strings, as fields of the profile */
 	const char **slot;        /* texts of the document or of the profile */
 	uint64_t *number;
 	size_t size; /* a power of two */
@@ -62,12 +62,12 @@ struct strings {
 
 struct profile {
 	const struct tm_document *doc;
-	struct tm_document texts; /* keeps labels alive */
+	struct tm_document texts; /* owns the labels */
 	struct strings strings;
 	struct tm_buffer out;
 	/*
-	 * By frame: the id of its function, 0 where it has no name. Without gaps, since a reader that
-	 * finds names itself numbers its own on from the count.
+	 * Id of a frame's function, by frame; 0: it has no name. Ids have no gaps, since a reader
+	 * that finds names itself continues numbering from the count.
 	 */
 	uint64_t *function;
 	uint64_t functions;
@@ -81,7 +81,7 @@ static void put_varint(struct tm_buffer *b, uint64_t value)
 	tm_buffer_add_byte(b, (unsigned char)value);
 }
 
-/* Zero is the default and is not written. */
+/* Writes a number; zero is the default and is omitted. */
 static void put_number(struct tm_buffer *b, unsigned field, uint64_t value)
 {
 	if (value == 0)
@@ -97,7 +97,7 @@ static void put_bytes(struct tm_buffer *b, unsigned field, const void *bytes, si
 	tm_buffer_add(b, bytes, len);
 }
 
-/* Ends a message: into its parent, and empty again for the next. */
+/* Writes a finished message into its parent and empties it for the next. */
 static void put_message(struct profile *p, struct tm_buffer *b, unsigned field,
 			struct tm_buffer *message)
 {
@@ -142,7 +142,7 @@ static bool widen(struct strings *s)
 	return true;
 }
 
-/* The number of a text that outlives the profile; 0 is "". */
+/* Number of a text, which must outlive the profile; 0 is "". */
 static uint64_t string(struct profile *p, const char *text)
 {
 	struct strings *s = &p->strings;
@@ -188,13 +188,17 @@ static void put_mapping(struct profile *p, size_t number, bool named)
 		put_number(&m, 4, module->offset);
 	put_number(&m, 5, string(p, module->path));
 	put_number(&m, 6, string(p, module->build_id));
-	for (unsigned field = 7; field <= 10; field++) /* functions, files, lines, inlined ones */
+	/* has_functions, has_filenames, has_line_numbers, has_inline_frames */
+	for (unsigned field = 7; field <= 10; field++)
 		put_number(&m, field, named);
 	put_message(p, &p->out, PROFILE_MAPPING, &m);
 	tm_buffer_clear(&m);
 }
 
-/* The reader takes the first for the program: where none is known to be, the first of the list. */
+/*
+ * The reader takes the first mapping for the program's: the module that is known to be it, else the
+ * first.
+ */
 static size_t program_of(const struct tm_document *d)
 {
 	for (size_t i = 0; i < d->modules.count; i++) {
@@ -213,7 +217,9 @@ static size_t program_of(const struct tm_document *d)
 	return 0;
 }
 
-/* A module has functions when one of its frames has a name; else the reader looks for symbols. */
+/*
+ * A module counts as symbolised if one of its frames has a name; else the reader looks for symbols.
+ */
 static void put_mappings(struct profile *p)
 {
 	const struct tm_document *d = p->doc;
@@ -237,7 +243,10 @@ static void put_mappings(struct profile *p)
 	free(named);
 }
 
-/* Python's "<module>" would go as if it were a template's arguments. */
+/*
+ * Removes the angle brackets of Python's "<module>", which the reader would drop as template
+ * arguments.
+ */
 static const char *without_angles(struct profile *p, const char *name)
 {
 	char *text = tm_document_alloc(&p->texts, strlen(name) + 1);
@@ -293,7 +302,7 @@ static void put_line(struct profile *p, struct tm_buffer *location, uint64_t fun
 	tm_buffer_clear(&m);
 }
 
-/* One for each frame, with those that it lies inside of as further lines. */
+/* Writes one location per frame, with the frames that it is inlined into as further lines. */
 static void put_locations(struct profile *p)
 {
 	const struct tm_document *d = p->doc;
@@ -308,7 +317,7 @@ static void put_locations(struct profile *p)
 			put_number(&m, 2, (uint64_t)f->module + 1);
 		if (f->addr != TM_DOC_UNKNOWN && f->addr != 0)
 			put_number(&m, 3, f->addr - 1);
-		/* At most a few; a chain that bites its tail ends too. */
+		/* Usually a few; the limit also ends a cyclic chain. */
 		for (int depth = 0; depth < 64; depth++) {
 			if (d->frames.at[at].fn)
 				put_line(p, &m, p->function[at], d->frames.at[at].line);
@@ -355,7 +364,9 @@ static void put_number_label(struct profile *p, struct tm_buffer *sample, const 
 	tm_buffer_clear(&m);
 }
 
-/* Location ids of a stack, packed: a frame that holds inlined ones is in their location. */
+/*
+ * Writes the location ids of a stack, packed; a frame with inlined ones is part of their location.
+ */
 static void put_stack(struct profile *p, struct tm_buffer *sample, uint32_t stack)
 {
 	const struct tm_document *d = p->doc;
@@ -401,7 +412,10 @@ static void put_sample(struct profile *p, const struct tm_doc_site *site, const 
 	tm_buffer_clear(&packed);
 }
 
-/* Bytes and objects by age, in buckets of log2 of seconds + 1; the bounds in words. */
+/*
+ * Writes bytes and objects of a site by age, in buckets of log2 of seconds + 1, labelled with their
+ * bounds.
+ */
 static void put_site(struct profile *p, const struct tm_doc_site *s)
 {
 	static const struct {

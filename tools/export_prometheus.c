@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * export_prometheus: text exposition format 0.0.4. Labels are the program, its process, tiers and
- * parts: as many series as there are processes times a few dozen. Sites are series only where asked
- * for, since their number has no bound.
+ * export_prometheus: writes text exposition format 0.0.4. Labels are the program, its process,
+ * tiers and parts, which gives a few dozen series per process. Sites are series only on request,
+ * since their number has no bound.
  *
- * All samples of a family stand together, as the format wants, so that families are the outer loop
- * and documents the inner one.
+ * All samples of a family must be contiguous, so families are the outer loop and documents the
+ * inner one.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -17,7 +17,7 @@
 
 struct writer {
 	FILE *out;
-	const struct tm_document *doc; /* of the sample being written */
+	const struct tm_document *doc; /* document of the current sample */
 	const char *family;
 };
 
@@ -110,7 +110,7 @@ static void put_balance(const struct writer *w)
 	}
 }
 
-/* Of every tier, the number at an offset of its row. */
+/* Writes a sample per tier: the number at an offset of its row. */
 static void put_tiers(const struct writer *w, size_t offset)
 {
 	for (size_t i = 0; i < w->doc->tiers.count; i++) {
@@ -164,7 +164,7 @@ static void put_tier_huge(const struct writer *w)
 	}
 }
 
-/* The sum over all sites of the number at an offset. */
+/* Writes the sum over all sites of the number at an offset. */
 static void put_sum(const struct writer *w, size_t offset)
 {
 	uint64_t sum = 0, value;
@@ -263,7 +263,7 @@ static void put_gpu(const struct writer *w)
 	}
 }
 
-/* Contexts of a device are one series. */
+/* Writes pools; the contexts of a device are summed in one series. */
 static void put_gpu_pools(const struct writer *w, size_t field)
 {
 	const struct tm_doc_gpu_pool *p = w->doc->gpu_pools.at;

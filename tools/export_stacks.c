@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * export_stacks: formats that are little more than a list of stacks: folded (flamegraph.pl and
- * relatives), speedscope, jeprof's heap_v2.
+ * export_stacks: writes formats that are little more than a list of stacks: folded (flamegraph.pl
+ * and relatives), speedscope, jeprof's heap_v2.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static struct tm_doc_numbers frames_of(const struct tm_document *doc,
 	return site->stack == TM_DOC_NOWHERE ? none : doc->stacks.at[site->stack].frames;
 }
 
-/* A name must not hold what separates names. */
+/* Writes a name without the characters that separate names. */
 static void put_folded_frame(const struct tm_document *doc, const struct tm_doc_frame *f, FILE *out)
 {
 	char label[1024];
@@ -72,7 +72,7 @@ static void put_speedscope_frames(const struct tm_document *doc, FILE *out)
 	fputs("\n]}", out);
 }
 
-/* Outermost first; frame 0 is the one without a stack. */
+/* Writes stacks, outermost frame first; frame 0 stands for "no stack". */
 static void put_speedscope_stacks(const struct tm_document *doc, enum tm_view view, FILE *out)
 {
 	const char *between = "\n";
@@ -145,7 +145,7 @@ static void put_heap_counts(const struct tm_doc_site *s, FILE *out)
 		known(s->alloc_bytes));
 }
 
-/* jemalloc's text; period 1, since the counts are of everything. */
+/* Writes jemalloc's text format; the period is 1, since the counts are complete. */
 bool tm_export_heap_v2(const struct tm_document *doc, const struct tm_export_options *o, FILE *out)
 {
 	struct tm_doc_site total = {0};

@@ -14,7 +14,7 @@ static const char *const names[TM_FAIL_KEYS] = {
 	"growth", "unreachable", "live", "rss", "residual", "external", "blowup",
 };
 
-/* "5", "1.5MiB", "2G", "30%"; without point, digits alone are bytes. */
+/* Parses "5", "1.5MiB", "2G", "30%"; digits alone are bytes. */
 static int parse_value(struct tm_str text, struct tm_fail_condition *c)
 {
 	uint64_t bytes;
@@ -39,7 +39,7 @@ static int parse_value(struct tm_str text, struct tm_fail_condition *c)
 	return *end == '\0' ? 0 : -1;
 }
 
-/* What "/s" and so on make of a rate: by the hour. */
+/* Removes "/s" and the like from a rate; returns the factor to a rate per hour. */
 static double take_time(struct tm_str *value)
 {
 	static const struct {
@@ -114,7 +114,7 @@ static double delta(int64_t value)
 	return value == TM_DOC_UNKNOWN_DELTA ? 0 : (double)value;
 }
 
-/* NAN: not known, and then no condition holds. */
+/* Value of a key; NAN: unknown, and then no condition holds. */
 static double value_of(const struct tm_document *doc, enum tm_fail_key key, bool is_percent)
 {
 	const struct tm_doc_balance *b = &doc->balance;

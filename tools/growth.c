@@ -7,27 +7,36 @@
 #define P_ROSE 1e-2
 #define P_SECOND_HALF 0.01
 #define SECOND_HALF_SHARE 0.25
-/* With less than this the last third decides: a cache that fills is nearly full by then. */
+/*
+ * If the second half's share of the slope is less than this, the last third decides: a cache that
+ * fills is nearly full by then.
+ */
 #define SECOND_HALF_SURE 0.5
 #define LAST_THIRD_SHARE 0.33
 #define FILL_SHARE 0.75
 #define SURVIVORS_MIN 8.0
-/* Fill is judged in a third of the cohorts at least. */
+/* Cohorts are counted from this age at most, so that at least a third of them is judged. */
 #define FILL_FROM_MAX 20u
-/* What lives of the oldest cohorts: so many, and so much more counts as the same. */
+/*
+ * The survival of the oldest cohorts is the plateau: that many cohorts, and up to that factor
+ * counts as equal.
+ */
 #define PLATEAU_COHORTS 6u
 #define PLATEAU_SLACK 1.5
-/* Less than this share of the cohorts before, at 5 %: they still die. */
+/*
+ * If old cohorts survive at less than this share of the rate of younger ones, at the 5 % level,
+ * objects still die.
+ */
 #define DECAY_SLACK 0.8
 #define Z_DECAY 2.0
-/* Births explain the rise where they go with it so closely ... */
+/* Births explain the rise if their correlation is at least this ... */
 #define EXPLAINS_RHO 0.5
-/* ... that time alone has no more than this left. */
+/* ... and the partial correlation with time is below this. */
 #define PARTIAL_MIN 0.25
 
 /*
- * Until the process is as old as the site's objects get there can be no old ones; that they then
- * begin is no growth.
+ * Tests whether old objects rise. Until the process is as old as the site's objects get there can
+ * be no old ones; that the first ones appear is no growth.
  */
 static enum tm_growth_stage test_rise(const struct tm_growth_input *in, size_t windows,
 				      struct tm_growth *g)
@@ -51,7 +60,7 @@ static enum tm_growth_stage test_rise(const struct tm_growth_input *in, size_t w
 	double last_third = g->trend.slope > 0 ? last.slope / g->trend.slope : 0;
 	if (g->trend.slope_low * in->bytes_per_object <= in->floor_bytes_per_window)
 		return TM_GROWTH_MATTERS;
-	/* Half the values: correcting them for each other would take what power is left. */
+	/* Half the values: a correction for two tests would cost the remaining power. */
 	if (tm_trend_tail(late.z * sqrt(late.variance_factor)) >= P_SECOND_HALF ||
 	    g->second_half < SECOND_HALF_SHARE ||
 	    (g->second_half < SECOND_HALF_SURE && last_third < LAST_THIRD_SHARE))
@@ -65,7 +74,7 @@ static double births_at(const struct tm_growth_input *in, size_t age)
 	return age >= 1 && age <= in->windows ? in->births[in->windows - age] : 0;
 }
 
-/* Share of the cohorts of ages [from, to) that lives. */
+/* Share of the objects in cohorts of ages [from, to) that is still alive. */
 static double survival(const struct tm_growth_input *in, size_t from, size_t to)
 {
 	double born = 0, live = 0;
@@ -77,7 +86,7 @@ static double survival(const struct tm_growth_input *in, size_t from, size_t to)
 	return born > 0 ? live / born : 0;
 }
 
-/* The age from which on the oldest cohorts' share is nearly reached. */
+/* The age from which the survival of the oldest cohorts is nearly reached. */
 static size_t find_life(const struct tm_growth_input *in)
 {
 	size_t oldest = TM_GROWTH_COHORTS - 1;
@@ -91,8 +100,9 @@ static size_t find_life(const struct tm_growth_input *in)
 }
 
 /*
- * Whether of the oldest cohorts a smaller share lives than of those before: then they still die, and
- * the site's sessions are just long. Rates compared as counts of Poisson, one-sided at 5 %.
+ * Whether the oldest cohorts have a smaller share of survivors than those before: then objects
+ * still die, and the site's sessions are just long. Compares the rates as Poisson counts, one-sided
+ * at 5 %.
  */
 static bool they_still_die(const struct tm_growth_input *in, struct tm_growth *g)
 {
@@ -116,7 +126,7 @@ static bool they_still_die(const struct tm_growth_input *in, struct tm_growth *g
 static bool ages_hold(const struct tm_growth_input *in, struct tm_growth *g)
 {
 	size_t from = (g->life_windows < FILL_FROM_MAX ? g->life_windows : FILL_FROM_MAX) + 1;
-	size_t to = TM_GROWTH_COHORTS - 1; /* what is older is one cohort, and of no use here */
+	size_t to = TM_GROWTH_COHORTS - 1; /* older objects form one cohort, which is no use here */
 	double births = 0, expected = 0, filled = 0, counted = 0, survivors = 0;
 
 	for (size_t age = from; age < to; age++) {
@@ -136,7 +146,7 @@ static bool ages_hold(const struct tm_growth_input *in, struct tm_growth *g)
 	       filled >= FILL_SHARE * expected;
 }
 
-/* Mean of the last "span" values up to each. */
+/* Moving average over the last "span" values. */
 static void smooth(const double *x, size_t n, size_t span, double *ret_mean)
 {
 	double sum = 0;
@@ -179,7 +189,10 @@ static bool traffic_explains(const struct tm_growth_input *in, struct tm_growth 
 	return g->partial < PARTIAL_MIN;
 }
 
-/* An eighth of the windows ago it rose already; with fewer windows, so a less strict limit. */
+/*
+ * Whether the number rose an eighth of the windows ago already; with fewer windows, hence a less
+ * strict limit.
+ */
 static bool was_so_before(const struct tm_growth_input *in, const struct tm_growth *g)
 {
 	struct tm_growth before = {.life_windows = g->life_windows};

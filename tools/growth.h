@@ -13,7 +13,7 @@
  *   ages      survivors are in three quarters of the cohorts where chance would put them, and
  *             are at least eight: a burst or a doubling vector has them in few cohorts
  *   traffic   the number of births, recent or over the last hour, does not explain the rise
- *   persists  the first three stages held an eighth of the windows ago, too
+ *   persists  it rose already an eighth of the windows ago, by a less strict limit
  */
 #ifndef TM_TOOLS_GROWTH_H
 #define TM_TOOLS_GROWTH_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gzip: RFC 1952 files, by zlib; the stand-in without it is gzip_stored.c. */
+/* gzip: writes RFC 1952 files by zlib; gzip_stored.c replaces it in builds without zlib. */
 #include <string.h>
 #include <zlib.h>
 
@@ -13,7 +13,7 @@ void tm_buffer_add_gzip(struct tm_buffer *b, const void *bytes, size_t len)
 	int rc = Z_OK;
 
 	memset(&z, 0, sizeof(z));
-	/* 16: a gzip header, without a time, so that equal input gives equal files */
+	/* 16 selects a gzip header, without a time, so that equal input gives equal files */
 	if (deflateInit2(&z, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
 		b->failed = true;
 		return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gzip_stored: stands in for gzip.c where zlib is not there: RFC 1952 with stored blocks of RFC 1951. */
+/* gzip_stored: replaces gzip.c in builds without zlib: RFC 1952 with stored blocks of RFC 1951. */
 #include "tools/buffer.h"
 
 #define BLOCK_BYTES 65535u
@@ -32,7 +32,7 @@ void tm_buffer_add_gzip(struct tm_buffer *b, const void *bytes, size_t len)
 	do {
 		uint32_t step = left < BLOCK_BYTES ? (uint32_t)left : BLOCK_BYTES;
 
-		tm_buffer_add_byte(b, step == left); /* last, stored */
+		tm_buffer_add_byte(b, step == left); /* final flag; type: stored */
 		add_number(b, step, 2);
 		add_number(b, ~step, 2);
 		tm_buffer_add(b, next, step);

@@ -9,17 +9,17 @@
 #define OPTIONS_MAX 16u
 
 struct option {
-	const char *name; /* with its value: "--top N" */
+	const char *name; /* with its value, as "--top N" */
 	const char *about;
 };
 
 struct help {
 	const char *verb;
-	const char *usage; /* behind the verb; lines are further forms */
-	const char *brief; /* in the list of all */
+	const char *usage; /* after the verb; further lines are further forms */
+	const char *brief; /* for the list of all verbs */
 	const char *about;
-	struct option options[OPTIONS_MAX]; /* arguments too: they do not begin with '-' */
-	const char *ends;                   /* NULL: 0, 1 and 2, as all do */
+	struct option options[OPTIONS_MAX]; /* arguments as well, which do not begin with '-' */
+	const char *ends;                   /* exit statuses; NULL: 0, 1 and 2, as for all verbs */
 };
 
 #define TARGET                                                                                     \
@@ -216,7 +216,7 @@ static const struct help all[] = {
 	 NULL},
 };
 
-/* Words of "text" from column "at" on, in rows of COLUMNS that begin at "indent". */
+/* Prints the words of "text" from column "at" on, in lines of COLUMNS that begin at "indent". */
 static void print_words(unsigned at, unsigned indent, const char *text)
 {
 	bool first = true;
@@ -248,7 +248,7 @@ static void print_option(const struct option *o)
 	print_words(INDENT, INDENT, o->about);
 }
 
-/* A form feed begins another form of the call. */
+/* Prints the usage; a form feed separates the forms of a call. */
 static void print_usage(const struct help *h)
 {
 	int n = printf("usage: tiermalloc %s ", h->verb);
@@ -302,7 +302,7 @@ void tm_help_print_all(void)
 	     "Begin with 'tiermalloc run --report leak -- PROGRAM'. See tiermalloc(1) and (7).");
 }
 
-/* What is behind its name: "" or " VALUE"; NULL: there is no such option. */
+/* What follows an option's name in the table: "" or " VALUE"; NULL: no such option. */
 static const char *value_of(const char *verb, const char *option)
 {
 	const struct help *h = find(verb);

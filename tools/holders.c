@@ -19,15 +19,15 @@ struct object {
 	uint32_t site;
 };
 
-/* A variable, a stack, a mapping: what is no block. */
+/* A place outside blocks that holds pointers: a variable, a stack, a mapping. */
 struct root {
 	char name[200];
 	uint64_t count;
-	bool is_static; /* in a module's data: no stale word */
-	bool is_ours;   /* of the library itself */
+	bool is_static; /* in a module's static data, where no stale words are */
+	bool is_ours;   /* in the library itself */
 };
 
-/* A word of static data that points to where no object was when the ledger was read. */
+/* A word of static data that points to a place where no object was when the ledger was read. */
 struct late {
 	uint64_t at, word;
 	bool is_wanted;
@@ -37,19 +37,21 @@ struct search {
 	struct tm_document *doc;
 	struct tm_ledger *ledger;
 	struct tm_symbols *symbols;
-	struct object *object; /* all that live, by address */
+	struct object *object; /* all live objects, by address */
 	size_t count, room;
-	uint32_t wanted; /* site */
+	uint32_t wanted; /* the site whose holders are wanted */
 	uint64_t wanted_objects;
-	uint64_t low, high; /* of its objects */
-	uint64_t *holds;    /* by site: words in its blocks that point to the wanted one's */
-	uint64_t chained;   /* words in the wanted one's own blocks that point to others of them */
+	uint64_t low, high; /* address range of its objects */
+	/* by site: number of words in its blocks that point to the wanted site's */
+	uint64_t *holds;
+	/* number of words in the wanted site's blocks that point to other blocks of it */
+	uint64_t chained;
 	struct root root[ROOTS_MAX];
 	size_t roots;
 	struct late *late; /* LATE_MAX */
 	size_t lates;
 	unsigned char *chunk;
-	unsigned char *seen; /* by site */
+	unsigned char *seen; /* by site: already searched for */
 };
 
 static void see_object(void *ctx, const struct tm_ledger_object *o)
@@ -65,7 +67,7 @@ static void see_object(void *ctx, const struct tm_ledger_object *o)
 		s->object = wider;
 		s->room = room;
 	}
-	/* What lies behind the bytes that were asked for is of earlier blocks. */
+	/* Bytes after the requested ones are left from earlier blocks. */
 	s->object[s->count++] = (struct object){o->address, o->bytes ? o->bytes : 1,
 						(uint32_t)(o->site - s->ledger->sites)};
 }
@@ -102,7 +104,7 @@ static void add_root(struct search *s, const struct root *root)
 	s->root[i].count++;
 }
 
-/* "variable g_cache of libfoo.so", or what the mapping is called. */
+/* Names a root: "variable g_cache of libfoo.so", or the mapping's name. */
 static void name_root(struct search *s, uint64_t address, const char *mapping, struct root *root)
 {
 	size_t size = sizeof(root->name);
@@ -126,7 +128,7 @@ static void name_root(struct search *s, uint64_t address, const char *mapping, s
 			   : NULL;
 	const char *file = strrchr(path, '/');
 	file = file ? file + 1 : path;
-	/* Its tables know all blocks, and keep none. */
+	/* The library's tables refer to all blocks but keep none alive. */
 	root->is_ours = strncmp(file, TM_LIBRARY_NAME, strlen(TM_LIBRARY_NAME)) == 0;
 	if (variable)
 		snprintf(root->name, size, "variable %.100s of %.60s", variable, file);
@@ -146,7 +148,7 @@ static void see_word(struct search *s, uint64_t at, uint64_t word, const char *m
 
 	if (word >= s->low && word < s->high)
 		target = object_at(s, word);
-	/* The zone may have grown since. */
+	/* The zone may have grown since the ledger was copied. */
 	if (target == NULL && s->lates < LATE_MAX &&
 	    word - s->ledger->header.zone_base < (uint64_t)TM_LEDGER_GRANULES << 16 &&
 	    !is_in_zone(s, at) && tm_ledger_module(s->ledger, at, s->ledger->header.epoch) &&
@@ -162,7 +164,7 @@ static void see_word(struct search *s, uint64_t at, uint64_t word, const char *m
 			s->chained++;
 		return;
 	}
-	/* Free slots and pages of ours still have what was in them. */
+	/* Free slots and pages of the heap still have their old contents. */
 	if (is_in_zone(s, at))
 		return;
 	name_root(s, at, mapping, &root);
@@ -192,7 +194,7 @@ static void read_range(struct search *s, uint64_t from, uint64_t to, const char 
 	}
 }
 
-/* Private and writable: where pointers are. Devices and ledgers are left alone. */
+/* Reads all private writable mappings, which hold the pointers; devices and ledgers are skipped. */
 static bool read_all(struct search *s)
 {
 	char path[40], line[1024];
@@ -268,8 +270,9 @@ static void add_others(struct search *s, struct tm_doc_texts *lines)
 }
 
 /*
- * The site whose blocks hold most pointers and was not asked for yet; UINT32_MAX: none. Of a busy
- * site's blocks some have old contents: a site that allocated less goes first where that is half.
+ * The site whose blocks hold most pointers and that was not searched for yet; UINT32_MAX: none.
+ * Blocks of a busy site may have stale contents: a site that allocated less is preferred if it has
+ * at least half as many.
  */
 static uint32_t next_site(const struct search *s)
 {
@@ -318,8 +321,8 @@ static void see_late(void *ctx, const struct tm_ledger_object *o)
 }
 
 /*
- * The program went on between the copy of its ledger and the reading of its memory: the head of a list
- * that grows points to an object that the copy does not have. A second copy has it.
+ * Handles changes between the copy of the ledger and the reading of memory: the head of a growing
+ * list points to an object that the copy lacks. A second copy has it.
  */
 static void add_late(struct search *s)
 {
@@ -352,10 +355,13 @@ static void climb(struct search *s, struct tm_doc_texts *lines)
 		for (size_t i = 0; i < s->roots; i++)
 			roots += s->root[i].count;
 		uint32_t next = next_site(s);
-		/* A few such words may be what earlier blocks have left in there. */
+		/* A few such words may be left from earlier blocks. */
 		if (level == 0 && s->chained > s->wanted_objects / 2)
 			add_line(s, lines, "each other, as a list or a tree does", s->chained);
-		/* A stale word of a stack is no holder while blocks hold more; a variable is one. */
+		/*
+		 * A stack's word may be stale, so it is no holder if blocks hold more; a variable
+		 * is one.
+		 */
 		add_statics(s, lines);
 		if (next == UINT32_MAX || s->holds[next] < roots) {
 			add_others(s, lines);

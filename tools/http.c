@@ -22,7 +22,7 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* All of the head, ended by an empty line; a status otherwise. */
+/* Reads the whole head, up to the empty line. Returns 0 or a status. */
 static int read_head(int fd, char *head, int deadline_ms)
 {
 	int64_t end = now_ms() + deadline_ms;
@@ -56,7 +56,7 @@ static int hex(char c)
 	return -1;
 }
 
-/* A path with "%20" and the like; false where that is no character. */
+/* Decodes a path with "%20" and the like; false if an escape is no character. */
 static bool decode(const char *from, size_t len, char *to, size_t size)
 {
 	size_t n = 0;
@@ -81,7 +81,7 @@ static bool decode(const char *from, size_t len, char *to, size_t size)
 	return true;
 }
 
-/* "GET /path?query HTTP/1.1" */
+/* Parses "GET /path?query HTTP/1.1". */
 static int parse_line(const char *line, const char *end, struct tm_http_request *r)
 {
 	const char *target, *stop, *mark;
@@ -103,7 +103,7 @@ static int parse_line(const char *line, const char *end, struct tm_http_request 
 		       : 400;
 }
 
-/* The value of Host, without its port. */
+/* Parses the value of Host, without its port. */
 static void parse_host(const char *fields, struct tm_http_request *r)
 {
 	for (const char *line = fields; line && *line; line = strstr(line, "\r\n")) {
@@ -173,7 +173,10 @@ static void send_all(int fd, const char *bytes, size_t len)
 	}
 }
 
-/* What is left unread at a close would reset the connection and take the answer with it. */
+/*
+ * Reads the rest of a request: unread data at a close would reset the connection, and the answer
+ * would be lost.
+ */
 static void drain(int fd)
 {
 	int64_t end = now_ms() + 500;
@@ -211,7 +214,7 @@ void tm_http_answer(int fd, const struct tm_http_request *request, int status, c
 	drain(fd);
 }
 
-/* "[::1]:9000", "127.0.0.1:9000", "9000" */
+/* Parses "[::1]:9000", "127.0.0.1:9000" or "9000". */
 static bool parse_address(const char *where, struct sockaddr_storage *ret, socklen_t *ret_len)
 {
 	struct sockaddr_in *four = (struct sockaddr_in *)(void *)ret;

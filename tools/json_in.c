@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * json_in: the document from JSON, by the list of fields. Keys that the list lacks are skipped (a
- * later release may add some), keys that the text lacks stay unknown; a value of the wrong kind is
+ * json_in: reads the document from JSON, by the table of fields. Keys unknown to the table are
+ * skipped (a later release may add some), missing keys stay unknown; a value of a wrong type is
  * refused with its place. Nothing in the text is trusted.
  */
 #include <errno.h>
@@ -13,10 +13,10 @@
 #include "tools/cmd.h"
 #include "tools/document_fields.h"
 
-/* Where in the text a value stands: sites[3].live_bytes. */
+/* Place of a value in the text, as in sites[3].live_bytes. */
 struct place {
 	const struct place *up;
-	const char *name; /* NULL: an element */
+	const char *name; /* NULL: an element of a list */
 	size_t index;
 };
 
@@ -47,7 +47,7 @@ static int refuse(const struct reader *r, const struct place *p, const char *wan
 	return -1;
 }
 
-/* Digits of a string: all of it, in the given base. */
+/* Parses a string that consists of digits in the given base. */
 static bool digits(const char *text, int base, uint64_t *ret_value)
 {
 	char *end;

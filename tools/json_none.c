@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* json_none: stands in for json_in where the command is built without a reader of JSON. */
+/* json_none: replaces json_in in builds without a JSON reader. */
 #include "tools/cmd.h"
 #include "tools/document.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * json_out: the document as JSON: every key, in the order of the list of fields, one row a line, so
- * that two documents can be compared by line. Numbers are written without a locale.
+ * json_out: writes the document as JSON: every key, in the order of the table of fields, one row
+ * per line, so that documents can be compared by line. Numbers are independent of the locale.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -24,7 +24,8 @@ void tm_json_put_text(FILE *out, const char *text)
 	for (const unsigned char *c = (const unsigned char *)text; *c;) {
 		size_t len = tm_utf8_length(c);
 
-		if (len == 0) { /* no UTF-8: a byte is shown as the code point of the same number */
+		/* invalid UTF-8: show the byte as the code point of the same number */
+		if (len == 0) {
 			fprintf(out, "\\u%04x", *c++);
 			continue;
 		}
@@ -66,9 +67,9 @@ static void put_real(FILE *out, double value)
 	if (!isfinite(value))
 		fputs("null", out);
 	else if (value == floor(value) && fabs(value) < (double)EXACT_LIMIT)
-		fprintf(out, "%.0f", value + 0.0); /* no "-0" */
+		fprintf(out, "%.0f", value + 0.0); /* turns -0 into 0 */
 	else
-		/* Unix seconds need their milliseconds. */
+		/* Unix seconds need their milliseconds: more digits. */
 		fprintf(out, value > -1e6 && value < 1e6 ? "%.9g" : "%.14g", value);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * json_schema: the list of fields as a JSON Schema (draft 2020-12). The copy that is published,
+ * json_schema: writes the table of fields as a JSON Schema (draft 2020-12). The published copy,
  * tools/report-1.schema.json, is this output.
  */
 #include <string.h>
@@ -53,7 +53,7 @@ static void put_value(FILE *out, const struct tm_field *f)
 	}
 }
 
-/* "properties" and "required" of an object, as members of the schema that is being written. */
+/* Writes "properties" and "required" of a type, as members of the current schema. */
 static void put_type(FILE *out, const struct tm_type *type, int depth)
 {
 	indent(out, depth);
@@ -82,7 +82,7 @@ static void put_type(FILE *out, const struct tm_type *type, int depth)
 	putc(']', out);
 }
 
-/* Every type below this one, once each: no type is used from two others but balance. */
+/* Writes every type below this one, once each: only balance is used by two types. */
 static void put_types_below(FILE *out, const struct tm_type *type)
 {
 	for (size_t i = 0; i < type->count; i++) {

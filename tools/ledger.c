@@ -14,7 +14,10 @@
 
 #include "tools/cmd.h"
 
-/* What a heap of 64 GiB of 64-byte objects has; more is no ledger that this command can copy. */
+/*
+ * Data of a heap of 64 GiB of 64-byte objects; a larger file is no ledger that this command can
+ * copy.
+ */
 #define DATA_MAX ((uint64_t)6 << 30)
 
 static int bad(const char *path, const char *field, uint64_t value)
@@ -59,7 +62,7 @@ static int check_header(const struct tm_ledger *l)
 	return 0;
 }
 
-/* Copies [from, to); what cannot be read, because the file was cut just now, stays zeros. */
+/* Copies [from, to); what can't be read, because the file was just truncated, stays zero. */
 static void copy_range(struct tm_ledger *l, uint64_t from, uint64_t to)
 {
 	while (from < to) {
@@ -71,7 +74,9 @@ static void copy_range(struct tm_ledger *l, uint64_t from, uint64_t to)
 	}
 }
 
-/* Only what has data: reading a hole of a tmpfs file through a mapping would fill it. */
+/*
+ * Copies only the parts with data: reading a hole of a tmpfs file through a mapping would fill it.
+ */
 static int copy_data(struct tm_ledger *l)
 {
 	uint64_t copied = 0;
@@ -95,7 +100,7 @@ static int copy_data(struct tm_ledger *l)
 	}
 }
 
-/* What this command itself writes, given in the place of a ledger. */
+/* Whether this is an output of this command, given in place of a ledger. */
 static bool is_other_file(const struct tm_ledger *l)
 {
 	char first = *(const char *)&l->header.magic;
@@ -146,7 +151,7 @@ static int open_file(struct tm_ledger *l)
 		       l->header.version, TM_LEDGER_VERSION);
 		return -1;
 	}
-	/* The file has its full length from the start: what is shorter was cut. */
+	/* The file has its full length from the start: a shorter one was truncated. */
 	if ((uint64_t)st.st_size != TM_LEDGER_BYTES)
 		return bad(l->path, "its length", (uint64_t)st.st_size);
 	return check_header(l);
@@ -238,7 +243,7 @@ uint64_t tm_ledger_start_time(uint32_t pid)
 	size_t n = fread(text, 1, sizeof(text) - 1, f);
 	fclose(f);
 	text[n] = '\0';
-	/* The name may hold blanks and brackets: fields are counted from the last one. */
+	/* The name may contain blanks and brackets: count fields from the last bracket. */
 	char *end = strrchr(text, ')');
 	if (end == NULL ||
 	    sscanf(end + 1,

@@ -44,7 +44,7 @@ static int add(struct tm_ledger_list *l, const char *folder, const char *name, u
 	e.name = strrchr(e.path, '/') + 1;
 	if (lstat(e.path, &st) != 0 || !S_ISREG(st.st_mode)) {
 		free(e.path);
-		return 0; /* gone meanwhile, or none of ours */
+		return 0; /* removed meanwhile, or not ours */
 	}
 	e.bytes = (uint64_t)st.st_blocks * 512;
 	e.changed_ns =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The account inside a ledger: rows of all heaps merged by key, entries counted. See ledger.h. */
+/* The account in a ledger: merges the rows of all heaps by key and counts entries. See ledger.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #define NO_SITE 0u /* index of the site without a name */
 #define SPAN_BYTES_MAX ((uint64_t)16 << 20)
 
-/* Index of sites by key, open addressing; 0 is free, else index + 1. */
+/* Hash table of sites by key, open addressing; 0 is free, else index + 1. */
 struct table {
 	uint32_t *slot;
 	size_t size; /* a power of two */
@@ -76,7 +76,7 @@ static int add_heap(struct tm_ledger *l, struct table *t, uint64_t heap)
 	const struct tm_ledger_row *row =
 		tm_ledger_at(l, TM_LEDGER_ROWS_AT + heap * TM_LEDGER_ROWS_STRIDE);
 
-	/* Rows are given out in order; row 0 has no key. */
+	/* Rows are assigned in order; row 0 has no key. */
 	for (unsigned n = 0; n < TM_LEDGER_ROWS && (n == 0 || row[n].key != 0); n++) {
 		uint32_t index = NO_SITE;
 
@@ -109,7 +109,7 @@ static bool make_extent(struct tm_ledger *l, uint64_t n, const struct tm_ledger_
 		       g->at <= TM_LEDGER_SIDES_BYTES - g->slots * entry_bytes;
 	case TM_LEDGER_BLOCK:
 		ret_extent->address += (uint64_t)(g->first & 15) << 12;
-		/* Its pages, or, where they are not told, those of the request. */
+		/* The block's pages, or, if they are not recorded, those of the request. */
 		ret_extent->bytes = (uint64_t)g->slot_bytes << 12;
 		if (ret_extent->bytes < g->at)
 			ret_extent->bytes = (g->at + 4095) & ~UINT64_C(4095);
@@ -153,7 +153,7 @@ static uint64_t birth_at(const struct tm_ledger *l, uint64_t offset)
 	return ns;
 }
 
-/* By where its entry lies in the sides. */
+/* Birth of an object in a slot, found by the place of its entry. */
 static uint64_t slot_birth(const struct tm_ledger *l, uint64_t at)
 {
 	uint64_t stride = at / TM_LEDGER_BIRTHS_SIDES;
@@ -164,13 +164,16 @@ static uint64_t slot_birth(const struct tm_ledger *l, uint64_t at)
 				   at % TM_LEDGER_BIRTHS_SIDES / 3 * 8);
 }
 
-/* Its objects take several of its slots, which are shorter than any of a span with such entries. */
+/*
+ * Whether a span is an arena, whose objects take several slots: these are smaller than in any other
+ * span with such entries.
+ */
 static bool is_arena(const struct tm_ledger_granule *g)
 {
 	return g->kind == TM_LEDGER_MEDIUM && g->slot_bytes <= TM_LEDGER_LINE_MAX;
 }
 
-/* Rounded to an eighth of a power of two as other slots are, and then to whole lines. */
+/* Rounds to an eighth of a power of two, like other slots, and then to whole lines. */
 static uint64_t arena_slot_bytes(uint64_t requested, uint64_t line)
 {
 	uint64_t step = line / 2;
@@ -252,7 +255,10 @@ void tm_ledger_walk(struct tm_ledger *l, tm_ledger_see_extent *see_extent,
 		}
 		if (g[n].kind == TM_LEDGER_NOTHING)
 			continue;
-		/* It ends before the next one begins; the last one may reach beyond the records. */
+		/*
+		 * It ends before the next extent begins; the last one may extend beyond the
+		 * records.
+		 */
 		uint64_t room = next < l->header.granules ? next - n + 1 : TM_LEDGER_GRANULES - n;
 		if (!make_extent(l, n, &g[n], &x) || x.bytes > room << 16) {
 			l->torn++;
@@ -268,8 +274,9 @@ void tm_ledger_walk(struct tm_ledger *l, tm_ledger_see_extent *see_extent,
 }
 
 /*
- * When an object of that age was born, in the middle of its window. Windows take longer than was asked
- * for where a census is slow or late: the ring tells how long. For the older ones the run so far does.
+ * Time of birth of an object of that age, in the middle of its window. Windows take longer than
+ * requested if a census is slow or late; the ring has their lengths. Older windows have the average
+ * length of the run.
  */
 static uint64_t age_ms(const struct tm_ledger *l, uint32_t age)
 {
@@ -286,13 +293,13 @@ static uint64_t age_ms(const struct tm_ledger *l, uint32_t age)
 		if (w->seq == epoch - age && w->ended_ms >= w->begun_ms && l->now_ms > w->ended_ms)
 			return l->now_ms - w->ended_ms + (w->ended_ms - w->begun_ms) / 2;
 	}
-	/* Older than an entry can tell apart, or of an ended window that is gone from the ring. */
+	/* Older than an entry can express, or in a window that is no longer in the ring. */
 	uint64_t known = age == UINT32_MAX ? 255 : age;
 	return epoch > 1 ? run_ms * (known < epoch ? known : epoch) / epoch
 			 : known * (h->window_ms ? h->window_ms : 60000);
 }
 
-/* Exactly where the ledger has births, else to the window. */
+/* Age in seconds; exact if the ledger has births, else to the window. */
 static uint64_t age_seconds(const struct tm_ledger *l, const struct tm_ledger_object *o)
 {
 	uint64_t now_ns = l->now_ms * 1000000;
@@ -302,7 +309,7 @@ static uint64_t age_seconds(const struct tm_ledger *l, const struct tm_ledger_ob
 	return age_ms(l, o->age) / 1000;
 }
 
-/* Which of the buckets. */
+/* Index of the age bucket. */
 static unsigned age_bucket(const struct tm_ledger *l, const struct tm_ledger_object *o)
 {
 	unsigned log2 = 63u - (unsigned)__builtin_clzll(age_seconds(l, o) + 1);
@@ -374,7 +381,7 @@ static int by_live(const void *a, const void *b)
 	return x->height < y->height ? -1 : x->height > y->height;
 }
 
-/* Sites move: the index of rows follows. */
+/* Sorts the sites, and adapts the rows' indices to them. */
 static int sort_sites(struct tm_ledger *l)
 {
 	uint32_t *moved = malloc((l->site_count + 1) * sizeof(*moved));
@@ -383,7 +390,8 @@ static int sort_sites(struct tm_ledger *l)
 	if (moved == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < l->site_count; i++)
-		l->sites[i].tier_bytes[0] = i; /* borrowed: which it was; 0 is no tier */
+		/* used temporarily for the old index; 0 is no tier */
+		l->sites[i].tier_bytes[0] = i;
 	qsort(l->sites, l->site_count, sizeof(*l->sites), by_live);
 	for (size_t i = 0; i < l->site_count; i++) {
 		moved[l->sites[i].tier_bytes[0]] = (uint32_t)i;
@@ -417,7 +425,7 @@ static void sum_up(struct tm_ledger *l)
 	}
 }
 
-/* Sites without anything, such as the nameless one of a process that needs none, go. */
+/* Drops empty sites at the end, such as the nameless one if nothing needs it. */
 static void drop_last_empty(struct tm_ledger *l)
 {
 	while (l->site_count > 1 && l->sites[l->site_count - 1].objects == 0 &&

@@ -39,7 +39,7 @@ static int own_folder(char *buf, size_t size)
 
 int tm_library_find(char *buf, size_t size)
 {
-	/* Installed; Debian's multiarch; the build tree. */
+	/* installed; Debian's multiarch; the build tree */
 	static const char *const places[] = {
 		"/../lib/" TM_LIBRARY_NAME,
 		"/../lib64/" TM_LIBRARY_NAME,
@@ -105,7 +105,7 @@ char *tm_library_preload(const char *path, const char *old)
 	strcpy(all, path);
 	len = strlen(all);
 	while (old && *old) {
-		/* The loader separates by blanks as well as by colons. */
+		/* The loader accepts blanks as separators as well as colons. */
 		size_t entry = strcspn(old, " :");
 
 		if (entry && !is_ours(old, entry)) {

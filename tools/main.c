@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tiermalloc: the command. Dispatches to one cmd_*.c per verb; links shim/base and policies, so that
- * it explains with the very code that the library decides with.
+ * tiermalloc: the command. Dispatches to one cmd_*.c per verb. Links shim/base and policies, so
+ * that it explains decisions with the same code that makes them in the library.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -97,7 +97,7 @@ int tm_take_count(const char *verb, const char *option, const char *value, size_
 
 	if (tm_parse_u64(tm_str_of(value), &number) != 0)
 		return tm_say_usage("%s: '%s %s' is no number", verb, option, value);
-	/* Sums of it must not overflow. */
+	/* Limited, so that sums do not overflow. */
 	*ret_count = number > SIZE_MAX / 2 ? SIZE_MAX / 2 : (size_t)number;
 	return 0;
 }
@@ -109,7 +109,7 @@ _Noreturn void tm_assert_failed(const char *expression, const char *file, int li
 	abort();
 }
 
-/* What follows may be another program's. */
+/* Whether the verb starts programs: words after it may be another program's. */
 static bool starts_programs(const char *verb)
 {
 	return strcmp(verb, "run") == 0 || strcmp(verb, "trace") == 0 ||
@@ -129,7 +129,7 @@ static bool asks_for_help(int argc, char **argv)
 	return false;
 }
 
-/* "--name=value" becomes two words, as each verb takes them. NULL without memory. */
+/* Splits "--name=value" into two words, as the verbs expect. NULL without memory. */
 static char **split_values(int *argc, char **argv)
 {
 	char **words = calloc(2 * (size_t)*argc + 1, sizeof(*words));
@@ -187,7 +187,7 @@ int main(int argc, char **argv)
 		tm_help_print_all();
 	else
 		status = dispatch(argc, argv);
-	/* What was found is worth nothing to a reader who did not get it. */
+	/* A finding that could not be printed is no success. */
 	if ((fflush(stdout) != 0 || ferror(stdout)) && status != TM_EXIT_USAGE) {
 		tm_say("standard output cannot be written: %s", strerror(errno ? errno : EIO));
 		status = TM_EXIT_TROUBLE;

@@ -99,7 +99,7 @@ uint64_t tm_mappings_resident(int pagemap, uint64_t begin, uint64_t end)
 struct process {
 	pid_t pid;
 	int pagemap;
-	bool closed; /* it may not be read */
+	bool closed; /* the memory may not be read */
 };
 
 static bool look(uint64_t at, size_t pages, uint8_t *ret_resident, void *arg)

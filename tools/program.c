@@ -70,7 +70,7 @@ static int resolve(const char *command, char *ret_path)
 	return -ENOENT;
 }
 
-/* The interpreter of a "#!" line, "/usr/bin/env NAME" looked through; false: no script. */
+/* The interpreter of a "#!" line; resolves "/usr/bin/env NAME". False: not a script. */
 static bool script_interpreter(const struct tm_elf *file, char *ret_path)
 {
 	char line[512];
@@ -93,7 +93,10 @@ static bool script_interpreter(const struct tm_elf *file, char *ret_path)
 	return word && resolve(word, ret_path) == 0;
 }
 
-/* The kernel then sets AT_SECURE: the loader drops LD_PRELOAD paths, the library reads nothing. */
+/*
+ * Checks for set-user-id and the like: the kernel then sets AT_SECURE, the loader drops paths from
+ * LD_PRELOAD, and the library ignores its environment.
+ */
 static void look_at_rights(struct tm_program *program)
 {
 	struct stat st;
@@ -199,7 +202,7 @@ static unsigned int machine_of_command(void)
 	return machine;
 }
 
-/* False when nothing further can be said. */
+/* Checks the file's format; false if nothing further can be said. */
 static bool look_at_format(struct tm_program *program, const struct tm_elf *elf)
 {
 	if (elf->kind == TM_ELF_OTHER || elf->machine != machine_of_command()) {
@@ -255,7 +258,7 @@ int tm_program_look(struct tm_program *ret_program, const char *command)
 			tm_elf_look_close(&file);
 			return 0;
 		}
-		/* execvp hands a file of no known format to the shell. */
+		/* execvp runs a file of unknown format by the shell. */
 		if (!script_interpreter(&file, next) && realpath("/bin/sh", next) == NULL)
 			err = -ENOEXEC;
 		if (depth == 0)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* replay: see replay.h. Two passes: the first finds out when each block died, the second decides. */
+/*
+ * replay: see replay.h. Two passes: the first determines when each block dies, the second makes the
+ * decisions.
+ */
 #include "tools/replay.h"
 
 #include <stdlib.h>
@@ -13,7 +16,7 @@
 
 struct object {
 	uint64_t end_ns;
-	uint64_t size; /* while it lives; 0: not above 1 KiB, or dead */
+	uint64_t size; /* size while it lives; 0: not above 1 KiB, or dead */
 	uint16_t site;
 	uint16_t thread;
 	uint8_t epoch;
@@ -35,7 +38,7 @@ struct run {
 	uint64_t *marks;
 	uint32_t mark_count;
 	uint64_t now_ns;
-	uint64_t held_bytes, live_bytes; /* of all arenas */
+	uint64_t held_bytes, live_bytes; /* totals of all arenas */
 	void *sites, *site_rules;
 };
 
@@ -44,7 +47,7 @@ static bool is_birth(const struct tm_trace_event *e)
 	return e->op >= TM_TRACE_MALLOC && e->op <= TM_TRACE_NEW && e->object != 0;
 }
 
-/* The object that an event ends; 0: none. */
+/* Object that an event frees; 0: none. */
 static uint32_t death_of(const struct tm_trace_event *e)
 {
 	if (e->op == TM_TRACE_FREE || e->op == TM_TRACE_DELETE)
@@ -81,7 +84,7 @@ static int first_pass(struct run *r)
 	return 0;
 }
 
-/* Number of the step at a time; 0: before the first. */
+/* Number of the step at that time; 0: before the first. */
 static uint32_t step_at(const struct run *r, uint64_t time_ns)
 {
 	uint32_t low = 0, high = r->mark_count;
@@ -122,7 +125,10 @@ static bool is_right(enum tm_replay_truth truth, uint8_t tier)
 	return false;
 }
 
-/* An arena for what does not die soon, none for what does, the part of weights for something else. */
+/*
+ * Whether the block lies in a wrong place: in an arena though it does not die soon, outside of
+ * arenas though it does, or in the part for weights though it is something else.
+ */
 static bool is_misplaced(enum tm_replay_truth truth, uint64_t size, struct tm_route_decision d)
 {
 	if (d.tier == TM_TIER_PERSISTENT && d.authority != TM_AUTHORITY_PHASE)
@@ -175,7 +181,7 @@ static struct thread *thread_of(struct run *r, uint16_t number)
 	return r->threads[number];
 }
 
-/* Runs `change` of an arena's sums into those of all arenas. */
+/* Adds the change of one arena's totals to those of all arenas. */
 static void account(struct run *r, const struct tm_arena *before, const struct tm_arena *after)
 {
 	struct tm_replay *out = r->out;

@@ -9,12 +9,12 @@
 
 struct tm_arena_block {
 	struct tm_arena_block *older, *newer;
-	uint16_t bump; /* first line that was not handed out */
+	uint16_t bump; /* first line not handed out yet */
 	uint16_t live; /* lines in use */
 	uint8_t used[LINES];
 };
 
-/* First run of `lines` free lines below the bump pointer; LINES: none. */
+/* Index of the first run of `lines` free lines below the bump pointer; LINES: none. */
 static unsigned find_hole(const struct tm_arena_block *b, unsigned lines)
 {
 	unsigned run = 0;

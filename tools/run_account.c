@@ -15,13 +15,15 @@
 #include "tools/select.h"
 
 /*
- * A script starts many processes (one python3 behind pyenv: 33), of which one or two do the work: of
- * the others only those are printed that came to this, and to half of the largest.
+ * A script may start many processes (one python3 behind pyenv: 33), of which one or two do the
+ * work: of the others only those are printed whose peak reaches this, and half of the largest.
  */
 #define PEAK_PRINTED ((uint64_t)16 << 20)
 #define OTHERS_PRINTED 8
 
-/* In memory if there is such a place: a page fault of a ledger should not wait for a disk. */
+/*
+ * Creates the folder in memory if possible, so that a ledger's page faults do not wait for a disk.
+ */
 static int make_folder(struct tm_run_account *account)
 {
 	const char *base[3] = {"/dev/shm", getenv("TMPDIR"), "/tmp"};
@@ -47,7 +49,7 @@ int tm_run_account_open(struct tm_run_account *account, const char *dir)
 
 	account->active = true;
 	if (getenv("TIERMALLOC_REPORT_FILE")) {
-		/* The user wants each process's own account in a file of this name. */
+		/* The user wants the account of each process in a file of this name. */
 		if (setenv("TIERMALLOC_REPORT", "exit", 1) != 0)
 			return TM_EXIT_TROUBLE;
 		account->kind = 0;
@@ -70,7 +72,7 @@ static bool is_ledger(const char *name)
 	return len > 3 && strcmp(name + len - 3, ".tm") == 0;
 }
 
-/* The newest of the process id: one that was used twice. */
+/* The newest ledger of a process id, which may have been used twice. */
 static bool find_ledger(const struct tm_run_account *account, pid_t pid, char *name, size_t size)
 {
 	unsigned long long newest = 0, start;
@@ -118,7 +120,7 @@ static int print_ledger(struct tm_run_account *account, const char *name, bool i
 	int found = tm_report_write(&s, &doc);
 	tm_document_clear(&doc);
 	tm_ledger_close(&ledger);
-	/* What a report finds ends "run" only where the user asked for that. */
+	/* A finding changes the exit status of "run" only if the user asked for that. */
 	return status ? status : is_own && s.fail_on.count && found == TM_EXIT_FOUND ? found : 0;
 }
 
@@ -129,7 +131,7 @@ struct other {
 	uint64_t peak_bytes;
 };
 
-/* Of a ledger that can be read; 0 where there is none. */
+/* Peak of a ledger; 0 if it can't be read. */
 static uint64_t peak_of(const struct tm_run_account *account, const char *name)
 {
 	char path[PATH_MAX + 300];
@@ -150,7 +152,7 @@ static uint64_t peak_of(const struct tm_run_account *account, const char *name)
 	return peak;
 }
 
-/* Keeps the largest, in order; what falls out is counted by the caller's total. */
+/* Keeps the largest, sorted; the caller's total counts those dropped. */
 static void insert(struct other *others, size_t *count, struct other new)
 {
 	size_t at = *count < OTHERS_PRINTED ? (*count)++ : OTHERS_PRINTED;

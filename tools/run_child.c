@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * run_child: see run_child.h. Signals that the kernel or the terminal sent reach the child by itself;
- * those that a process sent to us alone are passed on.
+ * run_child: see run_child.h. Signals from the kernel or the terminal reach the child directly;
+ * those that a process sent to this one alone are forwarded.
  */
 #include "tools/run_child.h"
 
@@ -30,7 +30,7 @@ static void pass_on(int signal, siginfo_t *info, void *context)
 	int saved = errno;
 
 	(void)context;
-	/* Positive codes come from the kernel, and from the terminal for the whole group. */
+	/* Positive codes: from the kernel, or from the terminal to the whole group. */
 	if (info->si_code <= 0 && child_pid > 0 && info->si_pid != child_pid)
 		kill((pid_t)child_pid, signal);
 	errno = saved;
@@ -55,7 +55,10 @@ static void restore_handlers(const struct handlers *old)
 		sigaction(passed_on[i], &old->old[i], NULL);
 }
 
-/* In the child: what was ignored stays ignored, as with nohup. Tells errno through the pipe. */
+/*
+ * In the child: restores signal handling (ignored signals stay ignored, as with nohup) and executes
+ * the command. Reports errno through the pipe.
+ */
 static void become(char **command, const struct handlers *old, const sigset_t *mask, int tell)
 {
 	int err;
@@ -68,7 +71,7 @@ static void become(char **command, const struct handlers *old, const sigset_t *m
 	_exit(127);
 }
 
-/* 0 once the command runs, else the errno of its exec. */
+/* Returns 0 once the command runs, else the errno of its exec. */
 static int wait_for_exec(int listen)
 {
 	int err = 0;
@@ -89,7 +92,7 @@ static int start(char **command, struct handlers *ret_old, pid_t *ret_pid)
 
 	if (pipe2(tell, O_CLOEXEC) != 0)
 		return errno;
-	/* No signal may arrive between fork and the moment child_pid is known. */
+	/* No signal may arrive between the fork and the assignment of child_pid. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &mask);
 	set_handlers(ret_old);
@@ -112,7 +115,10 @@ static int start(char **command, struct handlers *ret_old, pid_t *ret_pid)
 
 enum look { LOOK_SEEN, LOOK_NOT_YET, LOOK_ABSENT, LOOK_BLIND };
 
-/* Reads the child's map. Absent: the loader has come to libc, past the preloads, without ours. */
+/*
+ * Reads the child's map. Absent: the loader has mapped libc, which it does after the preloads, but
+ * not the library.
+ */
 static enum look look(pid_t pid, const char *library)
 {
 	char path[64], line[8192];
@@ -134,7 +140,7 @@ static enum look look(pid_t pid, const char *library)
 	return !any ? LOOK_BLIND : libc ? LOOK_ABSENT : LOOK_NOT_YET;
 }
 
-/* True when the child has ended. */
+/* Whether the child has ended. */
 static bool has_ended(struct tm_run_end *end, int flags)
 {
 	pid_t got;
@@ -146,8 +152,9 @@ static bool has_ended(struct tm_run_end *end, int flags)
 }
 
 /*
- * The loader maps preloads within a millisecond of exec; a loaded machine may take longer. Looks at
- * growing distances until it is certain, 3 seconds at most, while the child runs on.
+ * Watches whether the library gets loaded. The loader maps preloads within a millisecond of exec; a
+ * loaded machine may take longer. Looks at growing intervals until certain, for at most 3 seconds,
+ * while the child runs.
  */
 static bool watch(struct tm_run_end *end, const char *library)
 {
@@ -197,7 +204,7 @@ int tm_run_child_status(const struct tm_run_end *end)
 
 	if (WIFEXITED(end->status))
 		return WEXITSTATUS(end->status);
-	/* The command has left its own core; ours would replace it. */
+	/* The command has written its own core file, which ours would replace. */
 	signal = WTERMSIG(end->status);
 	fflush(NULL);
 	setrlimit(RLIMIT_CORE, &no_core);

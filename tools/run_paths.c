@@ -11,7 +11,7 @@
 #include "shim/base/tunables.h"
 #include "tools/cmd.h"
 
-/* In a pattern, a percent sign of the folder's name is written twice. */
+/* Joins a folder and a path; in a pattern a percent sign of the folder's name is doubled. */
 static void join(char *buf, const char *folder, bool is_pattern, const char *path)
 {
 	for (; *folder; folder++) {
@@ -38,7 +38,7 @@ static int from_folder(const char *folder, const char *name, const char *path, b
 	return err;
 }
 
-/* A variable of its own wins over TIERMALLOC_CONF, so the latter may stay as it is. */
+/* A separate variable overrides TIERMALLOC_CONF, so the latter may stay unchanged. */
 int tm_run_paths_from_here(void)
 {
 	struct tm_tunables_input input = {.env = environ};

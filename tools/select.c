@@ -141,7 +141,7 @@ int tm_select_parse(struct tm_select *s, int argc, char **argv)
 		return tm_say_needs(argv[0], "a process, a ledger or a folder");
 	if (s->who_holds && s->text.site == NULL)
 		return tm_say_usage("%s: '--who-holds' needs --site", argv[0]);
-	/* What is printed or handed on has names. */
+	/* Anything printed in full or passed on needs names. */
 	if (s->json || s->html || s->text.filter || s->text.site)
 		s->analysis.symbol_sites = TM_ANALYSIS_ALL;
 	else if (s->text.top > s->analysis.symbol_sites)
@@ -161,7 +161,9 @@ void tm_select_folder(char *buf, size_t size)
 		snprintf(buf, size, "/dev/shm/tiermalloc-%u", (unsigned)geteuid());
 }
 
-/* A process has its ledger mapped. In a container its path is one of there. */
+/*
+ * Finds the ledger that a process has mapped. In a container its path is one inside the container.
+ */
 static bool of_process(const char *pid, char *buf, size_t size)
 {
 	char path[64], line[PATH_MAX + 200];
@@ -185,7 +187,10 @@ static bool of_process(const char *pid, char *buf, size_t size)
 	return found;
 }
 
-/* The process is gone, or keeps none: what it left in the usual folder. Numbers come again. */
+/*
+ * Finds what an ended process, or one that keeps no ledger, left in the usual folder. Process ids
+ * are reused.
+ */
 static bool of_gone(const char *pid, char *buf, size_t size)
 {
 	char folder[PATH_MAX], path[PATH_MAX];
@@ -216,7 +221,7 @@ static bool of_gone(const char *pid, char *buf, size_t size)
 	return found;
 }
 
-/* A process of that number runs, and it is not the one which left that ledger. */
+/* Whether a running process has that number but is not the one that left the ledger. */
 static bool is_another(const char *pid, const char *path)
 {
 	const char *start = strrchr(path, '-');
@@ -225,7 +230,7 @@ static bool is_another(const char *pid, const char *path)
 	return start && now != 0 && strtoull(start + 1, NULL, 10) != now;
 }
 
-/* Of several the largest on disk: that of the process that did the work. */
+/* The largest ledger of a folder, on disk: that of the process that did the work. */
 static int of_folder(const char *folder, char *buf, size_t size)
 {
 	DIR *dir = opendir(folder);
@@ -242,7 +247,7 @@ static int of_folder(const char *folder, char *buf, size_t size)
 		    snprintf(path, sizeof(path), "%s/%s", folder, e->d_name) >= (int)sizeof(path) ||
 		    lstat(path, &st) != 0 || !S_ISREG(st.st_mode))
 			continue;
-		/* What an older release left, or what is none, does not hide the others. */
+		/* Files of an older release, or that are no ledgers, are skipped. */
 		if (!tm_ledger_is_readable(path, &version)) {
 			foreign++;
 			continue;

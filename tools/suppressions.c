@@ -20,7 +20,7 @@ static char *from_environment(void)
 	return NULL;
 }
 
-/* "^text$" as a glob: what is not anchored may stand anywhere. */
+/* Converts "^text$" to a glob: an unanchored end may match anything. */
 static char *glob_of(const char *pattern, size_t len)
 {
 	bool from_start = len > 0 && pattern[0] == '^';

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* symbols with elfutils: one Dwfl for each module, addresses as in the file. See symbols.h. */
+/*
+ * symbols: implementation with elfutils: one Dwfl per module, addresses as in the file. See
+ * symbols.h.
+ */
 #include "tools/symbols.h"
 
 #include <dlfcn.h>
@@ -25,9 +28,9 @@ struct module {
 	uint8_t build_id[64];
 	size_t build_id_bytes;
 	Dwfl *dwfl;
-	Dwfl_Module *mod; /* NULL: no file */
+	Dwfl_Module *mod; /* NULL: no file found */
 	bool has_dwarf, has_symtab;
-	const char *trouble; /* why there is no file */
+	const char *trouble; /* reason why there is none */
 };
 
 struct tm_symbols {
@@ -57,7 +60,7 @@ static const char *keep(struct tm_symbols *s, const char *text, size_t len)
 	return t->at;
 }
 
-/* libstdc++'s demangler, where there is one: C programs' names need none. */
+/* Loads libstdc++'s demangler if it exists; names of C programs need none. */
 static void load_demangler(struct tm_symbols *s)
 {
 	void *p;
@@ -128,7 +131,7 @@ static bool has_section(Elf *elf, GElf_Word type)
 	return false;
 }
 
-/* Takes the file as the module if it has the right build-id. */
+/* Uses the file for the module if its build id matches. */
 static bool try_file(struct module *m, const char *path)
 {
 	const unsigned char *id = NULL;
@@ -138,7 +141,7 @@ static bool try_file(struct module *m, const char *path)
 	if (fd < 0)
 		return false;
 	dwfl_report_begin(m->dwfl);
-	/* The descriptor is dwfl's from here on. */
+	/* dwfl owns the descriptor from here on. */
 	m->mod = dwfl_report_elf(m->dwfl, "module", path, fd, 0, true);
 	if (m->mod == NULL) {
 		close(fd);
@@ -155,7 +158,7 @@ static bool try_file(struct module *m, const char *path)
 	return false;
 }
 
-/* DIR/.build-id/ab/cdef….debug, and without ".debug". */
+/* Tries DIR/.build-id/ab/cdef….debug, and the same without ".debug". */
 static bool try_build_id(struct module *m, const char *dir, size_t dir_len)
 {
 	char path[PATH_MAX], hex[2 * sizeof(m->build_id) + 1];
@@ -257,7 +260,7 @@ static void set_name(struct tm_symbols *s, struct tm_symbol *symbol, const char 
 	free(text);
 }
 
-/* The linkage name, or, in C and of what has none, the plain one. */
+/* The linkage name, or the plain name in C and where there is none. */
 static const char *die_name(Dwarf_Die *die)
 {
 	Dwarf_Attribute attr;
@@ -286,8 +289,8 @@ static const char *call_site(Dwarf_Die *die, Dwarf_Die *unit, unsigned *ret_line
 }
 
 /*
- * Scopes around an address as the code has them, from the inside out. dwarf_getscopes alone goes on
- * from an inlined function to where its source stands.
+ * Scopes around an address as nested in the code, innermost first. dwarf_getscopes alone continues
+ * from an inlined function to the scope of its source.
  */
 static int innermost_out(Dwarf_Die *unit, Dwarf_Addr address, Dwarf_Die **ret_scopes)
 {
@@ -300,7 +303,10 @@ static int innermost_out(Dwarf_Die *unit, Dwarf_Addr address, Dwarf_Die **ret_sc
 	return count;
 }
 
-/* Inlined functions around the address and the one that holds them, with the lines of their calls. */
+/*
+ * Finds the inlined functions at the address and the function that contains them, with the lines of
+ * the calls.
+ */
 static size_t find_scopes(struct tm_symbols *s, struct module *m, uint64_t address,
 			  struct tm_symbol *ret, size_t room)
 {
@@ -357,7 +363,7 @@ size_t tm_symbols_find(struct tm_symbols *s, const struct tm_symbols_module *wan
 	if (!m->has_symtab)
 		return n;
 	const char *name = dwfl_module_addrinfo(m->mod, address, &offset, &sym, NULL, NULL, NULL);
-	/* Only where the symbol's own size says that it holds the address. */
+	/* Only if the symbol's size covers the address. */
 	if (name == NULL || offset >= sym.st_size)
 		return n;
 	if (n == 0)

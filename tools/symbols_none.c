@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* symbols of a build without elfutils: addresses stay module+0xoffset. See symbols.h. */
+/* symbols: implementation without elfutils: addresses stay module+0xoffset. See symbols.h. */
 #include <stdlib.h>
 
 #include "tools/symbols.h"

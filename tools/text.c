@@ -14,7 +14,7 @@
 #include "tools/analysis.h"
 
 #define LINE_MAX_BYTES 2048
-#define PROSE_COLUMNS 24u /* with less room behind it an indent is left out */
+#define PROSE_COLUMNS 24u /* with fewer columns left, the indent is omitted */
 
 void tm_text_init(struct tm_text *t, FILE *out)
 {
@@ -61,7 +61,10 @@ void tm_text_line(struct tm_text *t, enum tm_text_colour colour, const char *for
 	put_line(t, colour, text);
 }
 
-/* "function  file.c:12": the place is kept whole where that leaves the function half of the room. */
+/*
+ * Shortens "function  file.c:12": the place is kept whole if that leaves half of the room to the
+ * function.
+ */
 static void squeeze_name(char *name, size_t size, size_t room)
 {
 	char *gap = strstr(name, "  "), place[300];
@@ -99,12 +102,15 @@ void tm_text_named(struct tm_text *t, enum tm_text_colour colour, const char *na
 	tm_text_line(t, colour, "%s%s", text, whole);
 }
 
-/* Bytes that fit into a row: to the last space, without one as many as there is room for. */
+/*
+ * Bytes that fit into a row: up to the last space, or if there is none, as many as there is room
+ * for.
+ */
 static size_t row_of(const char *text, size_t columns)
 {
 	size_t room = tm_text_fit_cut(text, columns), at;
 
-	if (room == 0) /* of two columns, in one */
+	if (room == 0) /* a character two columns wide, in a row of one */
 		room = tm_text_fit_cut(text, 2);
 	at = room;
 	if (text[room] == '\0')
@@ -130,7 +136,7 @@ void tm_text_prose(struct tm_text *t, enum tm_text_colour colour, unsigned inden
 		indent = 0;
 	do {
 		size_t columns = t->width > before ? t->width - before : 1;
-		/* What the first row begins with is no place to break it. */
+		/* The beginning of the first row is no place to break it. */
 		size_t n = t->width == 0 ? strlen(rest) : row_of(rest, columns);
 
 		if (before == 0 && n < indent && rest[n])
@@ -421,7 +427,7 @@ static int by_value(const void *a, const void *b)
 
 	if (p != q)
 		return p < q ? 1 : -1;
-	return x < y ? -1 : x > y; /* as the document has them */
+	return x < y ? -1 : x > y; /* equal: keep the document's order */
 }
 
 static bool matches(const char *glob, const char *text)

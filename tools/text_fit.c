@@ -10,7 +10,7 @@
 
 #include "tools/utf8.h"
 
-/* With less room a name is cut at its end: two halves of it would say nothing. */
+/* With less room a name is cut at its end: two halves would be too short to tell anything. */
 #define SQUEEZE_COLUMNS 12u
 
 static enum tm_text_set known_set = TM_TEXT_ASCII;
@@ -36,7 +36,9 @@ static uint32_t point_of(const unsigned char *c, size_t bytes)
 	return point;
 }
 
-/* Control characters, those that change the direction of writing, and marks of the byte order. */
+/*
+ * Whether a character controls the terminal, changes the writing direction or is a byte order mark.
+ */
 static bool steers(uint32_t point)
 {
 	return point < 0x20 || (point >= 0x7f && point < 0xa0) || point == 0x061c ||
@@ -64,7 +66,7 @@ void tm_text_fit_defuse(char *text, enum tm_text_set set)
 	*to = '\0';
 }
 
-/* Of the character at its beginning: bytes, and columns. */
+/* Bytes and columns of the first character. */
 static size_t look(const char *text, size_t *ret_columns)
 {
 	const unsigned char *c = (const unsigned char *)text;
@@ -118,6 +120,6 @@ void tm_text_fit_squeeze(char *text, size_t columns)
 
 	for (size_t left = tm_text_fit_columns(text + at); left > tail; left -= each)
 		at += look(text + at, &each);
-	text[head] = '~'; /* "…" would not show everywhere */
+	text[head] = '~'; /* "…" is not displayed everywhere */
 	memmove(text + head + 1, text + at, strlen(text + at) + 1);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The fragmentation report: what live blocks cost, where, and who pins it. See text.h. */
+/* The fragmentation report: what live blocks cost, where, and which sites pin pages. See text.h. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "tools/text.h"
 
 #define SUGGEST_FROM                                                                               \
-	((uint64_t)4 << 20) /* pinned bytes from which on analysis_frag.c seeks a rule */
+	((uint64_t)4 << 20) /* pinned bytes from which analysis_frag.c looks for a rule */
 
 static const char *percent(char buf[16], double share)
 {
@@ -40,7 +40,7 @@ static double share(uint64_t part, uint64_t whole)
 	return whole ? (double)part / (double)whole : NAN;
 }
 
-/* Without what can be had from the rest, on a narrow terminal. */
+/* On narrower terminals, columns that follow from the others are left out. */
 #define NARROW 110u
 
 static void print_tier_briefly(struct tm_text *t, const struct tm_doc_tier_row *r)
@@ -206,7 +206,7 @@ static uint64_t pages_pinned_by(const struct tm_document *doc, const char *id, u
 	return pages;
 }
 
-/* " <- remember": who called the site's function; "" where that is not known. */
+/* " <- remember": the caller of the site's function; "" if unknown. */
 static const char *caller(const struct tm_document *doc, const struct tm_doc_site *s, char buf[128])
 {
 	const struct tm_doc_frame *first = tm_analysis_frame(doc, s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The full report: who holds what, what it costs, and one site in depth. See text.h. */
+/* The full report: who holds what, at what cost, and one site in detail. See text.h. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static void print_totals(struct tm_text *t, const struct tm_document *doc)
 		     tm_text_bytes(text, bytes), doc->sites.count);
 }
 
-/* Without what was freed meanwhile, on a narrow terminal: where it was is worth more. */
+/* On narrower terminals the column of freed bytes is left out in favour of the place. */
 #define NARROW 100u
 
 static void print_sites(struct tm_text *t, const struct tm_document *doc,

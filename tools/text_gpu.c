@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Device and pinned memory in the reports: the same rows, what each report asks of them. The account
- * has growth of device memory once windows were enough; before, candidates are named as such.
- * See text.h.
+ * Device and pinned memory in the reports: the same rows, as each report needs them. The account
+ * knows the growth of device memory only after enough windows; before that, candidates are named as
+ * such. See text.h.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -35,7 +35,7 @@ static int by_live(const void *a, const void *b)
 	return x->site < y->site ? -1 : x->site > y->site;
 }
 
-/* Sites of one device and kind, or, with NULL, of all; most live bytes first. NULL without memory. */
+/* Sites of one device and kind, or of all if NULL; most live bytes first. NULL without memory. */
 static struct row *sorted(const struct tm_document *doc, const struct tm_doc_gpu *only,
 			  size_t *ret_count)
 {
@@ -60,7 +60,10 @@ static struct row *sorted(const struct tm_document *doc, const struct tm_doc_gpu
 	return row;
 }
 
-/* "libapp.so+0x1234  upload  app.c:12": the place that its id names, and what stands there. */
+/*
+ * Formats "libapp.so+0x1234  upload  app.c:12": the place that its id names, and the function
+ * there.
+ */
 static const char *place(char *buf, size_t size, const struct tm_document *doc,
 			 const struct tm_doc_gpu_site *s)
 {
@@ -111,7 +114,10 @@ void tm_text_gpu(struct tm_text *t, const struct tm_document *doc)
 
 /* --- leaks ------------------------------------------------------------------------------------ */
 
-/* Holds as much as it ever did, in many blocks, of which few were freed: a leak looks like that. */
+/*
+ * Whether the site looks like a leak: it holds as much as it ever did, in many blocks, few of which
+ * were freed.
+ */
 static bool is_candidate(const struct tm_doc_gpu_site *s)
 {
 	uint64_t ever = known(s->alloc_objs), live = known(s->live_objs);

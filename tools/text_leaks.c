@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The leak report: verdict, then each leak in eight lines at most. See text.h. */
+/* The leak report: the verdict, then at most eight lines per leak. See text.h. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static void print_first_line(struct tm_text *t, const struct tm_document *doc,
 			      tm_text_bytes(bytes, leak->live_bytes), tier);
 }
 
-/* Shares of live objects by age; the account knows ages by windows. */
+/* Prints the shares of live objects by age, in windows. */
 static void print_ages(struct tm_text *t, const struct tm_document *doc,
 		       const struct tm_doc_site *site)
 {
@@ -93,7 +93,7 @@ static void print_ages(struct tm_text *t, const struct tm_document *doc,
 			     tm_text_count(site->size_min), tm_text_count(site->size_max));
 }
 
-/* As much on a line as the terminal is wide. */
+/* Prints the evidence, as much per line as the terminal is wide. */
 static void print_evidence(struct tm_text *t, const struct tm_doc_leak *leak)
 {
 	const size_t indent = strlen("   evidence  ");
@@ -136,7 +136,9 @@ static void print_leak(struct tm_text *t, const struct tm_document *doc,
 		tm_text_prose(t, TM_TEXT_PLAIN, 9, "   hint  %s", leak->hint);
 }
 
-/* Where windows take longer than was asked for, how long: a census may be slow, or late. */
+/*
+ * Length of the windows where they took longer than requested, since a census may be slow or late.
+ */
 static const char *name_length_of(const struct tm_document *doc, char buf[48])
 {
 	const struct tm_doc_capture *c = &doc->capture;
@@ -163,7 +165,7 @@ static void print_tests(struct tm_text *t, const struct tm_document *doc)
 			      doc->sites.count, name_length_of(doc, longer));
 }
 
-/* What the last pass did: when, how much, at what price. */
+/* What the last pass did: time, amount, cost. */
 static const char *name_pass(const struct tm_document *doc, char *buf, size_t size)
 {
 	const struct tm_doc_scans *s = &doc->scan;
@@ -182,7 +184,7 @@ static const char *name_pass(const struct tm_document *doc, char *buf, size_t si
 	return buf;
 }
 
-/* What a scan passes over: of a process that runs, the blocks of the window of its last pass. */
+/* What a scan skips: in a running process, the blocks of the window of its last pass. */
 static const char *name_unjudged(const struct tm_document *doc, char buf[120])
 {
 	const struct tm_doc_scans *s = &doc->scan;
@@ -197,7 +199,10 @@ static const char *name_unjudged(const struct tm_document *doc, char buf[120])
 	return buf;
 }
 
-/* That none ran, that nothing was found and that something was must not read alike. */
+/*
+ * Prints the scan's result; "none ran", "nothing was found" and "something was found" must read
+ * differently.
+ */
 static void print_scan(struct tm_text *t, const struct tm_document *doc)
 {
 	const struct tm_doc_scans *s = &doc->scan;
@@ -222,7 +227,7 @@ static void print_scan(struct tm_text *t, const struct tm_document *doc)
 			      tm_text_count(s->found_objs), tm_text_bytes(bytes, s->found_bytes),
 			      name_pass(doc, pass, sizeof(pass)));
 		break;
-	default: return; /* of several processes, or of an older command */
+	default: return; /* of several processes, or from an older release */
 	}
 	if (s->why)
 		tm_text_prose(t, TM_TEXT_UNSURE, 6, "      no new pass: %s", s->why);
@@ -251,7 +256,7 @@ static void print_watch(struct tm_text *t, const struct tm_document *doc, size_t
 			     doc->watch.count - n);
 }
 
-/* What holds memory and is no block: the test does not see it. */
+/* Prints memory that is in no block, which the test does not cover. */
 static void print_not_counted(struct tm_text *t, const struct tm_document *doc)
 {
 	char text[24], line[400] = "";

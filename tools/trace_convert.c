@@ -12,7 +12,7 @@
 #include "tools/cmd.h"
 #include "tools/elf_look.h"
 
-/* Open addressing, key to value; key 0 is none. Value 0 of a key that is there: it was taken away. */
+/* Hash map, open addressing; key 0 is a free slot. Value 0 of a present key: it was removed. */
 struct map {
 	uint64_t *keys;
 	uint32_t *values;
@@ -46,7 +46,7 @@ static bool map_grow(struct map *m)
 	return true;
 }
 
-/* The value's place; NULL without memory. */
+/* Address of the value; NULL without memory. */
 static uint32_t *map_at(struct map *m, uint64_t key)
 {
 	size_t at;
@@ -76,7 +76,7 @@ struct conversion {
 	struct map live, stacks, threads;
 	unsigned char *events; /* 36 bytes each */
 	size_t count, room;
-	uint64_t *sites; /* of stack ids from 1 on */
+	uint64_t *sites; /* call site by stack id, from 1 on */
 	size_t site_room;
 	struct mapping *mappings;
 	size_t mapping_count;
@@ -93,7 +93,10 @@ static int by_time(const void *a, const void *b)
 
 /* --- memory map ------------------------------------------------------------------------------- */
 
-/* A file that was replaced meanwhile has " (deleted)" behind its name: there is none of that name. */
+/*
+ * Looks up a file's build id. A file that was replaced meanwhile has " (deleted)" after its name,
+ * so it can't be opened.
+ */
 static void look_up_build_id(struct mapping *m, const char *path)
 {
 	uint8_t id[BUILD_ID_MAX];
@@ -241,7 +244,10 @@ static int convert(struct conversion *c, const struct tm_trace_record *r)
 		return -1;
 	if (r->op == TM_TRACE_RECORD_REALLOC)
 		previous = take_away(c, r->old);
-	/* Whoever lies there has died unseen: its free is noted later, or was left out. */
+	/*
+	 * A block recorded at this address died unseen: its free is recorded later, or was left
+	 * out.
+	 */
 	object = take_away(c, r->pointer);
 	if (object) {
 		struct tm_trace_record death = *r;
@@ -260,7 +266,7 @@ static int convert(struct conversion *c, const struct tm_trace_record *r)
 
 /* --- reading and writing ---------------------------------------------------------------------- */
 
-/* NULL, or why there are none. */
+/* Reads the records; returns NULL, or why there are none. */
 static const char *read_records(struct conversion *c, struct tm_trace_record **ret,
 				size_t *ret_count)
 {
@@ -289,7 +295,10 @@ static const char *read_records(struct conversion *c, struct tm_trace_record **r
 		}
 		all[count++] = r;
 	}
-	/* Threads hand over one by one, but a thread's note may wait for the lock. */
+	/*
+	 * Threads write their records one at a time, but a record may wait for the lock: sort by
+	 * time.
+	 */
 	if (count)
 		qsort(all, count, sizeof(*all), by_time);
 	*ret = all;
@@ -306,7 +315,7 @@ static const struct mapping *mapping_of(const struct conversion *c, uint64_t add
 	return NULL;
 }
 
-/* Each stack is one frame of the same number; each mapping a module. */
+/* Writes stacks, each one frame with the same number, and each mapping as a module. */
 static void write_text(const struct conversion *c, FILE *out)
 {
 	for (size_t i = 0; i < c->mapping_count; i++) {

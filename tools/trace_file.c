@@ -67,7 +67,7 @@ static bool is_xz(const struct buffer *b)
 	return b->used >= sizeof(magic) && memcmp(b->data, magic, sizeof(magic)) == 0;
 }
 
-/* xz reads the file itself: it stands open as descriptor 0. */
+/* xz reads the file itself, which is its descriptor 0. */
 static int read_xz(const char *path, struct buffer *b)
 {
 	int pipe_fd[2], status;
@@ -137,7 +137,10 @@ struct tables {
 	uint32_t module_count;
 };
 
-/* Room for `index` in an array of `*count` items of `size` bytes; NULL where the file asks too much. */
+/*
+ * Grows an array of `*count` items of `size` bytes to hold `index`; NULL if the file asks for too
+ * much.
+ */
 static void *grow(void *array, uint32_t *count, uint64_t index, size_t size)
 {
 	uint32_t old = *count;
@@ -276,7 +279,7 @@ struct tm_trace_event tm_trace_event_at(const struct tm_trace *trace, uint64_t i
 	const unsigned char *at = trace->data + HEADER_BYTES + i * EVENT_BYTES;
 	struct tm_trace_event e;
 
-	/* The struct has the file's layout but for the padding at its end. */
+	/* The struct has the file's layout, except for padding at its end. */
 	memcpy(&e, at, EVENT_BYTES);
 	if (e.stack >= trace->stack_count)
 		e.stack = 0;

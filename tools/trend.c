@@ -8,7 +8,7 @@
 
 #define PAIRS_MAX (TM_TREND_MAX * (TM_TREND_MAX - 1) / 2)
 #define Z_95 1.959964
-/* Even if neighbours were independent: not worth the sorting of all slopes. */
+/* With a p above this even for independent values, sorting all slopes is not worth it. */
 #define P_HOPELESS 0.05
 
 static int ascending(const void *a, const void *b)
@@ -54,7 +54,7 @@ static void rank(const double *y, size_t n, double *ret_rank)
 	}
 }
 
-/* Var(S) of independent values; "n(n-1)(2n+5)/18" less what ties take. */
+/* Var(S) of independent values: "n(n-1)(2n+5)/18" less a correction for ties. */
 static double variance_of_ties(const double *y, size_t n)
 {
 	double sorted[TM_TREND_MAX];
@@ -75,7 +75,7 @@ static double variance_of_ties(const double *y, size_t n)
 	return variance / 18;
 }
 
-/* By how much neighbours that resemble each other widen the variance; never less than 1. */
+/* Factor by which correlated neighbours widen the variance; never less than 1. */
 static double hamed_rao(const double *y, size_t n, double slope)
 {
 	double detrended[TM_TREND_MAX], r[TM_TREND_MAX];
