@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See attention.h.  Sums run in doubles, over elements and over positions in their order, as the
- * reference's dot products over whole rows do.
+ * See attention.h. Sums are computed in doubles, in the order of elements and of positions, as in
+ * the reference's dot products over whole rows.
  */
 #include "tools/runner/attention.h"
 
@@ -14,7 +14,7 @@
 #include "tools/runner/quant_vec.h"
 
 struct scratch {
-	float *scores; /* one per visible position, rounded up to 4 */
+	float *scores; /* one per visible position, count rounded up to 4 */
 	double *sum;   /* head_dim */
 	float *row;    /* head_dim: the query, later one value row */
 	uint8_t *q8;   /* the query in Q8_0, fits in head_dim * 2 bytes */
@@ -36,7 +36,7 @@ static struct scratch carve(float *memory, uint32_t visible, uint32_t head_dim)
 	return scratch;
 }
 
-/* One row of a cache as floats; f16 and q8_0 are widened exactly or scaled. */
+/* Converts one row of a cache to floats: f16 is widened exactly, q8_0 scaled. */
 static const float *widen(enum yi_type type, const uint8_t *row, float *room, uint32_t n)
 {
 	if (type == YI_F32)
@@ -54,7 +54,7 @@ static double dot_double(const float *a, const float *b, uint32_t n)
 	return sum;
 }
 
-/* Scores of one run with the generic loop. */
+/* Scores of a run of rows, by the generic loop. */
 static void score_run(const struct yi_attention *attention, const struct yi_kv_rows *run,
 		      size_t head_offset, const struct scratch *scratch, float *scores)
 {
@@ -62,7 +62,7 @@ static void score_run(const struct yi_attention *attention, const struct yi_kv_r
 	const size_t row_bytes = yi_kv_row_bytes(attention->kv);
 	const uint32_t n = attention->hp->head_dim;
 	const float scale = 1.0f / sqrtf((float)n);
-	float *room = (float *)(void *)scratch->sum; /* not in use yet */
+	float *room = (float *)(void *)scratch->sum; /* not used yet */
 
 	for (uint32_t t = 0; t < run->count; t++) {
 		const uint8_t *key = run->keys + t * row_bytes + head_offset;
@@ -76,7 +76,7 @@ static void score_run(const struct yi_attention *attention, const struct yi_kv_r
 	}
 }
 
-/* Adds the weighted values of one run with the generic loop. */
+/* Adds the weighted values of a run of rows, by the generic loop. */
 static void mix_run(const struct yi_attention *attention, const struct yi_kv_rows *run,
 		    size_t head_offset, const struct scratch *scratch, const float *scores)
 {
@@ -128,7 +128,7 @@ void yi_attention_run(const struct yi_attention *attention, const struct yi_kern
 			score_run(attention, &run, head_offset, &scratch, scores);
 	}
 	yi_ops_soft_max(scratch.scores, end - first);
-	/* A product of half floats rounds both sides. */
+	/* A product of half floats rounds both factors. */
 	for (uint32_t i = 0; type == YI_F16 && i < end - first; i++)
 		scratch.scores[i] = yi_half_to_float(yi_half_of(scratch.scores[i]));
 	memset(scratch.sum, 0, n * sizeof(*scratch.sum));

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Attention of one head of one token over the visible positions of its sequence.
- */
+/* Attention of one head, for one token, over the visible positions of its sequence. */
 #ifndef YI_ATTENTION_H
 #define YI_ATTENTION_H
 
@@ -17,7 +15,7 @@ struct yi_attention {
 	float *out;     /* head_dim floats */
 };
 
-/* Floats of scratch for a token that sees `visible` positions. */
+/* Number of floats of scratch memory for a token that sees `visible` positions. */
 size_t yi_attention_scratch(const struct yi_hparams *hp, uint32_t visible);
 void yi_attention_run(const struct yi_attention *attention, const struct yi_kernels *kernels,
 		      float *scratch);

@@ -6,7 +6,7 @@
 #include "tools/runner/tokenizer.h"
 #include "tools/runner/unicode.h"
 
-/* Pieces of ordinary tokens fit; longer ones take a block. */
+/* Pieces of ordinary tokens fit; longer ones get a block of their own. */
 #define SHORT_PIECE 128
 
 static size_t replace(char *ret_text)
@@ -18,7 +18,7 @@ size_t yi_detok_add(struct yi_detok *detok, const char *piece, size_t bytes, cha
 {
 	size_t used = 0;
 
-	/* `held` is always the proper start of a character, so byte by byte is enough. */
+	/* `held` is always a proper prefix of a character, so it is enough to add bytes singly. */
 	for (size_t i = 0; i < bytes; i++) {
 		int length;
 
@@ -59,7 +59,7 @@ int yi_detok_print(struct yi_detok *detok, const struct yi_vocab *vocab, uint32_
 		fwrite(text, 1, yi_detok_add(detok, small, bytes, text), out);
 		return 0;
 	}
-	/* The piece and, behind it, the text that comes of it. */
+	/* The piece, followed by the text that results from it. */
 	large = yi_mem_array(YI_MEM_REQUESTS, bytes + 4, 4);
 	if (!large)
 		return -ENOMEM;

@@ -12,7 +12,7 @@
 #define BUCKETS 4096u
 #define HOST_TO_DEVICE 1
 
-/* The runtime, as its interface has it. */
+/* Functions of the runtime that are used. */
 static struct {
 	void *library;
 	int (*get_device_count)(int *count);
@@ -43,7 +43,7 @@ static int find(const char *name, void *ret_function)
 {
 	void *found = dlsym(cuda.library, name);
 
-	/* A function's address is copied, not cast. */
+	/* A function pointer from dlsym is copied, not cast. */
 	memcpy(ret_function, &found, sizeof(found));
 	return found ? 0 : -ENOENT;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chooses the kernels; see dot.h.  Three sets: the reference; the same bits by x86-64-v3 where a
- * kernel exists that gives them; the fastest.
+ * Chooses the kernels; see dot.h. Three sets: the reference; the same bits with x86-64-v3 where
+ * such a kernel exists; the fastest.
  */
 #include "tools/runner/dot.h"
 
@@ -16,7 +16,7 @@
 static struct yi_kernels exact, fastest;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Not a name that every compiler's __builtin_cpu_supports knows. */
+/* __builtin_cpu_supports does not know this name in every compiler. */
 static bool has_f16c(void)
 {
 	unsigned eax, ebx, ecx = 0, edx;

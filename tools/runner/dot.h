@@ -2,10 +2,10 @@
 /*
  * Dot products of a weight row with a quantised activation row.
  *
- * Two sets of kernels exist: the reference, which computes in the very order that llama.cpp's
- * plain x86-64 back end does, and one for x86-64-v3 (AVX2, FMA, F16C), chosen at run time.  Sums
- * over integers may run in any order, so that the second gives the same bits, except for dot
- * products over floats where nobody asked for them.
+ * There are two sets of kernels: the reference, which computes in exactly the order of llama.cpp's
+ * plain x86-64 back end, and one for x86-64-v3 (AVX2, FMA, F16C), selected at run time. Integer
+ * sums may be reordered, so the second set gives the same bits, except for dot products of floats
+ * when exact ones are not requested.
  */
 #ifndef YI_DOT_H
 #define YI_DOT_H
@@ -33,10 +33,11 @@ typedef void yi_mix_fn(const float *probs, const uint8_t *values, size_t stride,
 struct yi_kernels {
 	const char *name;
 	yi_dot_fn *dot[YI_TYPE_LIMIT];
-	yi_dot_rows_fn *dot_rows[YI_TYPE_LIMIT]; /* NULL: none better than dot */
+	yi_dot_rows_fn *dot_rows[YI_TYPE_LIMIT]; /* NULL: use dot */
 	yi_quant_fn *quant[YI_TYPE_LIMIT];       /* by activation type */
-	uint32_t packed_bytes[YI_TYPE_LIMIT];    /* of a block of activations; 0: as in files */
-	yi_scores_fn *scores_f16;                /* NULL: attention's own loop */
+	/* bytes of a block of activations; 0: as in files */
+	uint32_t packed_bytes[YI_TYPE_LIMIT];
+	yi_scores_fn *scores_f16; /* NULL: attention's own loop */
 	yi_mix_fn *mix_f16;
 };
 

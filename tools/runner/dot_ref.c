@@ -156,8 +156,8 @@ static float dot_q2_k(const void *weights, const void *acts, size_t n)
 }
 
 /*
- * The types below keep eight sums, of the elements whose number has that remainder by 8, in
- * integers within a block and in floats across blocks.  `qs` are a block's values.
+ * The types below keep eight sums, one for each index modulo 8: integers within a block, floats
+ * across blocks. `qs` are a block's values.
  */
 static void add_lanes(int32_t *lanes, const int8_t *qs, const int8_t *acts, int scale)
 {

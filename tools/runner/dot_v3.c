@@ -12,10 +12,10 @@
 
 #include "tools/runner/blocks.h"
 
-/* Where the four rows stand; blocks are at the same offset in each. */
+/* Addresses in the four rows; blocks are at the same offset in each. */
 struct four {
 	const uint8_t *at[YI_DOT_ROWS];
-	uintptr_t ahead; /* what is asked for next, two times four rows on */
+	uintptr_t ahead; /* next address to prefetch, two times four rows ahead */
 };
 
 static inline struct four four_rows(const void *weights, size_t row_bytes)
@@ -27,9 +27,9 @@ static inline struct four four_rows(const void *weights, size_t row_bytes)
 }
 
 /*
- * On to the next block.  Rows are too short for the hardware to see where they lead, so as many
- * bytes further on as were used of these are asked for now; beyond the last row that does
- * nothing.
+ * Advances to the next block. Rows are too short for the hardware to predict where they continue,
+ * so as many bytes are prefetched further on as this block used; past the last row that has no
+ * effect.
  */
 static inline void step(struct four *rows, size_t bytes)
 {
@@ -133,7 +133,7 @@ static inline struct halves2 two_acts(const int8_t *qs)
 			_mm_loadu_si128((const __m128i *)(const void *)(qs + 16)))};
 }
 
-/* Sums of products of two rows, one in each half; weights of at most 31 don't overflow. */
+/* Sums of products for two rows, one in each half; weights up to 31 don't overflow. */
 static inline __m256i two_products(struct halves2 weights, struct halves2 acts)
 {
 	const __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(weights.low, acts.low),
@@ -151,7 +151,7 @@ static inline __m128i sums2(__m256i ab, __m256i cd)
 	return _mm_unpacklo_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
 }
 
-/* What is to be subtracted from a sum: so many times the sum of the activations. */
+/* Offset to subtract from a sum: the sum of the activations times a power of two. */
 static inline __m128i times(const int32_t *sum, int shift)
 {
 	float bits;
@@ -290,7 +290,7 @@ void yi_dot_v3_q5_1(const void *weights, size_t row_bytes, const void *acts, siz
 	_mm_storeu_ps(ret, f);
 }
 
-/* One row: the same four times. */
+/* One row: computed as four equal ones. */
 static inline float one_row(yi_dot_rows_fn *rows, const void *weights, const void *acts, size_t n)
 {
 	float ret[YI_DOT_ROWS];

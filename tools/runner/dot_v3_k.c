@@ -13,7 +13,7 @@
 #include "tools/runner/blocks.h"
 #include "tools/runner/dot_v3.h"
 
-/* How far ahead weights are asked for: rows follow each other in memory. */
+/* Prefetch distance in bytes for weights: rows are contiguous in memory. */
 #define AHEAD 4096
 
 static inline __m256i load32(const void *at)

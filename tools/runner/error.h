@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One line of text that says why something was refused.
+ * A one-line message that says why something was refused.
  *
- * Functions that can refuse their input take a `struct yi_error *` last and fill it when they
- * return a negative errno; they leave it alone on success.  Nobody prints below main.c and the
- * session server.
+ * Functions that may refuse their input take a `struct yi_error *` as their last parameter and fill
+ * it in when they return a negative errno; on success they leave it alone. Only main.c and the
+ * session server print.
  */
 #ifndef YI_ERROR_H
 #define YI_ERROR_H
 
 struct yi_error {
-	int status; /* exit status that fits: 1 trouble, 2 usage, 3 model file refused */
+	int status; /* suitable exit status: 1 trouble, 2 usage, 3 model file refused */
 	char text[480];
 };
 

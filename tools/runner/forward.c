@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See forward.h.  A batch is evaluated in chunks, a chunk layer by layer; every intermediate is
- * its own malloc and is freed as soon as the next step has used it.
+ * See forward.h. A batch is evaluated in chunks, each chunk layer by layer; every intermediate
+ * result has its own malloc and is freed as soon as the next step has used it.
  */
 #include "tools/runner/forward.h"
 
@@ -20,10 +20,10 @@ struct yi_forward {
 	const struct yi_model *model;
 	struct yi_workers *workers;
 	const struct yi_kernels *kernels;
-	struct yi_tiers *tiers; /* NULL: nobody samples */
+	struct yi_tiers *tiers; /* NULL: no samples are taken */
 };
 
-/* One chunk on its way through the layers. */
+/* A chunk during its evaluation. */
 struct chunk {
 	const struct yi_forward *forward;
 	const struct yi_item *items;
@@ -31,9 +31,9 @@ struct chunk {
 	uint32_t n;
 	float *x;      /* n rows of n_embd: the residual stream */
 	float *angles; /* n rows of head_dim */
-	/* of the layer in work */
+	/* current layer */
 	uint32_t layer;
-	const float *weights; /* of the norm in work */
+	const float *weights; /* of the current norm */
 	float *normed, *q, *k, *v, *mixed;
 	float *scratch; /* one piece per worker */
 	size_t scratch_floats;
@@ -73,7 +73,7 @@ static void drop(float **activations)
 	*activations = NULL;
 }
 
-/* Runs a step that treats each row alone; one row is not worth waking anybody. */
+/* Runs a step that treats each row separately; a single row is not worth waking the workers. */
 static void for_rows(struct chunk *chunk, yi_work_fn *fn)
 {
 	if (chunk->n == 1)
@@ -194,7 +194,7 @@ static int project(struct chunk *chunk, const struct yi_layer *layer)
 	return 0;
 }
 
-/* In the last layer only tokens whose logits are wanted go on. */
+/* After the last layer's attention only tokens whose logits are wanted continue. */
 static void keep_wanted(struct chunk *chunk, struct yi_item *items, uint32_t *positions)
 {
 	const struct yi_hparams *hp = &chunk->forward->model->hp;
@@ -251,7 +251,7 @@ static int attention(struct chunk *chunk, const struct yi_layer *layer)
 	return error;
 }
 
-/* Gate and up projections, in chunk->q and chunk->k for want of other names. */
+/* Gate and up projections, stored in chunk->q and chunk->k. */
 static void gate_rows(void *arg, uint32_t number, uint32_t count)
 {
 	const struct chunk *chunk = arg;
@@ -277,7 +277,7 @@ static int feed_forward(struct chunk *chunk, const struct yi_layer *layer)
 			 (const struct yi_matmul[]){{&layer->gate, chunk->q, NULL},
 						    {&layer->up, chunk->k, NULL}},
 			 2);
-	/* Nowhere else are more activations live. */
+	/* At this point most activations are live. */
 	if (chunk->forward->tiers && chunk->forward->tiers->due)
 		yi_tiers_sample(chunk->forward->tiers);
 	drop(&chunk->normed);
@@ -372,7 +372,7 @@ static int run_chunk(const struct yi_forward *forward, const struct yi_item *ite
 	return error;
 }
 
-/* Position of item i: behind the one before it of the same cache in this batch, if any. */
+/* Position of item i: after the previous item of the same cache in this batch, if any. */
 static uint32_t position_of(const struct yi_item *items, const uint32_t *positions, uint32_t i)
 {
 	for (uint32_t j = i; j-- > 0;)
@@ -381,7 +381,7 @@ static uint32_t position_of(const struct yi_item *items, const uint32_t *positio
 	return yi_kv_len(items[i].kv);
 }
 
-/* Makes room for all; from the back, so that each cache grows once. */
+/* Reserves room for all items; from the last one, so that each cache grows only once. */
 static int reserve_all(const struct yi_item *items, uint32_t n_items, uint32_t *positions)
 {
 	for (uint32_t i = 0; i < n_items; i++)
@@ -396,8 +396,10 @@ static int reserve_all(const struct yi_item *items, uint32_t n_items, uint32_t *
 	return 0;
 }
 
-/* How many items from `from` on make a chunk: a ring that has come round takes one at a time,
- * because each token overwrites a row that the one before still sees. */
+/*
+ * Number of items from `from` on that form a chunk. A ring that has wrapped takes one at a time,
+ * because each token overwrites a row that the previous one still sees.
+ */
 static uint32_t chunk_size(const struct yi_item *items, const uint32_t *positions, uint32_t from,
 			   uint32_t n_items)
 {
@@ -438,7 +440,7 @@ uint64_t yi_forward_bytes(const struct yi_hparams *hp, uint32_t n_items, uint32_
 {
 	const uint64_t n = n_items < CHUNK ? n_items : CHUNK;
 	const uint64_t q_dim = (uint64_t)hp->n_head * hp->head_dim, embd = hp->n_embd;
-	/* Floats a token at the widest place of each step; packed rows take a third of floats. */
+	/* Floats per token at the widest point of each step; packed rows take a third of floats. */
 	const uint64_t project = embd + embd / 3 + q_dim + 2 * (uint64_t)hp->kv_dim;
 	const uint64_t attend = 2 * q_dim + embd + yi_attention_scratch(hp, n_visible) / n;
 	const uint64_t feed = embd + embd / 3 + 2 * (uint64_t)hp->n_ff;

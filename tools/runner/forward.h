@@ -36,7 +36,7 @@ struct yi_forward;
 struct yi_forward *yi_forward_create(const struct yi_model *model, struct yi_workers *workers,
 				     enum yi_exactness exactness);
 void yi_forward_free(struct yi_forward *forward);
-/* Where tiers->due is set, the next evaluation takes that sample while its activations live. */
+/* If tiers->due is set, the next evaluation takes that sample while its activations are live. */
 void yi_forward_watch(struct yi_forward *forward, struct yi_tiers *tiers);
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See gguf.h.  The parser walks the file once, front to back; nothing is allocated for more
- * elements than the bytes that are left could hold.
+ * See gguf.h. The parser reads the file once, front to back; it never allocates for more elements
+ * than the remaining bytes could hold.
  */
 #include "tools/runner/gguf.h"
 
@@ -79,7 +79,7 @@ static int read_header(struct yi_gguf_cursor *cursor)
 		     : read_count(cursor, "metadata_kv_count", VALUE_MIN_BYTES, &file->n_values);
 }
 
-/* Steps over the elements of an array or over a scalar's value. */
+/* Skips the elements of an array, or a scalar's value. */
 static int skip_elements(struct yi_gguf_cursor *cursor, const struct yi_gguf_value *value)
 {
 	uint64_t bytes;
@@ -131,7 +131,10 @@ static int read_type(struct yi_gguf_cursor *cursor, const char *what, enum yi_gg
 	return 0;
 }
 
-/* Leaves offsets from the start of the metadata in the pointers until its address is final. */
+/*
+ * Reads a value; its pointers hold offsets from the start of the metadata until that has its final
+ * address.
+ */
 static int read_value(struct yi_gguf_cursor *cursor, struct yi_gguf_value *value)
 {
 	uint64_t len = 0;

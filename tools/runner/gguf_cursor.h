@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The place in a model file where the parser stands; used by gguf*.c only.
+ * The parser's position in a model file; used by gguf*.c only.
  *
- * It refuses to step over the end of the file, and loads metadata in growing pieces as they are
- * asked for, so that what a hostile file makes us allocate is bounded by what it really holds and
- * by a limit.
+ * It refuses to pass the end of the file, and loads metadata in growing pieces on demand, so that
+ * what a hostile file makes us allocate is bounded by its real size and by a limit.
  */
 #ifndef YI_GGUF_CURSOR_H
 #define YI_GGUF_CURSOR_H
@@ -16,7 +15,7 @@ struct yi_gguf_cursor {
 	struct yi_error *error;
 	uint64_t at;    /* next byte */
 	uint64_t room;  /* bytes allocated for file->meta */
-	char field[80]; /* what is being read, for messages */
+	char field[80]; /* name of what is being read, for messages */
 };
 
 /* Each returns 0 or a negative errno with the error filled. */
@@ -25,9 +24,9 @@ int yi_gguf_cursor_refuse(struct yi_gguf_cursor *cursor, uint64_t offset, const 
 int yi_gguf_cursor_trouble(struct yi_gguf_cursor *cursor, int error, const char *what);
 /* Makes the next `bytes` bytes available at file->meta + at. */
 int yi_gguf_cursor_need(struct yi_gguf_cursor *cursor, uint64_t bytes);
-/* Copies them and steps over them. */
+/* Copies the next bytes and advances past them. */
 int yi_gguf_cursor_take(struct yi_gguf_cursor *cursor, void *ret, size_t bytes);
-/* Names what is read from now on. */
+/* Names what is read next, for messages. */
 void yi_gguf_cursor_name(struct yi_gguf_cursor *cursor, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The verb info: what a file holds, what running it takes, what a run really took. */
+/* The verb info: what a file contains, what running it needs, what a run really used. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ struct info {
 	struct yi_model *model;
 	struct yi_vocab *vocab;
 	uint64_t predicted[YI_MEM_CLASSES];
-	uint64_t peak[YI_MEM_CLASSES]; /* measured; 0: not told */
+	uint64_t peak[YI_MEM_CLASSES]; /* measured; 0: not given */
 };
 
 static bool parse_count(const char *text, uint32_t *ret)
@@ -38,7 +38,7 @@ static bool parse_count(const char *text, uint32_t *ret)
 	return true;
 }
 
-/* NULL, or what the value should have been. */
+/* Handles an option; returns NULL, or what its value should have been. */
 static const char *set(struct info *info, const char *name, const char *value)
 {
 	static const char number[] = "a number from 1 to 4294967295";
@@ -115,7 +115,7 @@ static void print_file(const struct info *info)
 	yi_gguf_get_text(file, "general.name", &name, &ignored);
 	printf("file         %s, %.2f MiB, GGUF version %u, %u values, alignment %u\n", info->path,
 	       mib(file->file_bytes), file->version, file->n_values, file->alignment);
-	/* Names come from the file: what could change the terminal is left out. */
+	/* Names come from the file: control characters are left out. */
 	fputs("model        ", stdout);
 	for (size_t i = 0; i < name.len && i < 64; i++)
 		if ((unsigned char)name.bytes[i] >= 0x20 && name.bytes[i] != 0x7f)
@@ -166,7 +166,10 @@ static void predict(struct info *info)
 {
 	const struct yi_hparams *hp = &info->model->hp;
 	const uint64_t per_token = yi_kv_bytes_per_token(hp, info->kv_type);
-	/* Drawing lists the vocabulary, 12 bytes a token, while the rows of logits are still there. */
+	/*
+	 * Sampling lists the vocabulary, 12 bytes per token, while the rows of logits are still
+	 * live.
+	 */
 	const uint64_t drawing = (uint64_t)hp->n_vocab * (sizeof(float) * info->sessions + 12);
 	struct yi_mem_count count;
 
@@ -176,7 +179,7 @@ static void predict(struct info *info)
 		yi_forward_bytes(hp, info->batch, info->sessions, info->context);
 	if (info->predicted[YI_MEM_ACTIVATIONS] < drawing)
 		info->predicted[YI_MEM_ACTIVATIONS] = drawing;
-	/* Loaded already, so this one is known. */
+	/* Loaded already, so its size is known. */
 	yi_mem_read(YI_MEM_TOKENIZER, &count);
 	info->predicted[YI_MEM_TOKENIZER] = count.live_bytes;
 }
@@ -186,7 +189,7 @@ static bool is(const struct yi_json_item *item, const char *text)
 	return item->len == strlen(text) && memcmp(item->text, text, item->len) == 0;
 }
 
-/* Takes peak_bytes of each class out of "memory" of a --stats file. */
+/* Reads peak_bytes of each class from "memory" in a --stats file. */
 static int read_peaks(struct info *info, char *text, size_t len)
 {
 	struct yi_json json;
@@ -268,7 +271,9 @@ static void print_memory(const struct info *info)
 /* Smaller blocks come from spans of slots, whatever TIERMALLOC_POOLS says. */
 #define POOLED_ABOVE 65536
 
-/* Whole sessions reserve 2 blocks a layer; rows of logits come and go with each step. */
+/*
+ * Whole sessions reserve 2 blocks per layer; rows of logits are allocated and freed in each step.
+ */
 static void print_pools(const struct info *info)
 {
 	const struct yi_hparams *hp = &info->model->hp;
@@ -285,7 +290,7 @@ static void print_pools(const struct info *info)
 	}
 	printf("pools        TIERMALLOC_POOLS=%" PRIu64 "*%" PRIu64 "@session", block,
 	       (uint64_t)2 * hp->n_layer * info->sessions);
-	/* The row of logits of an answer that is alone; more answers make one longer block. */
+	/* Row of logits of a single answer; several answers share one longer block. */
 	if (row > POOLED_ABOVE && info->sessions == 1)
 		printf(",%" PRIu64 "*1@temporary", row);
 	printf("   (with --kv-alloc full -c %u)\n", info->context);

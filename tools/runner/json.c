@@ -57,7 +57,7 @@ static int hex_value(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The four digits behind \u; -1: they are not there. */
+/* The value of the four digits after \u; -1: there are not four. */
 static int32_t read_unit(struct yi_json *json)
 {
 	int32_t unit = 0;
@@ -74,7 +74,7 @@ static int32_t read_unit(struct yi_json *json)
 	return unit;
 }
 
-/* \u escape, with its partner where it is half of a pair. */
+/* Decodes a \u escape, and its second half if it is a surrogate pair. */
 static const char *read_code(struct yi_json *json, char **out)
 {
 	int32_t unit = read_unit(json), low;
@@ -112,7 +112,7 @@ static const char *read_escape(struct yi_json *json, char **out)
 	return NULL;
 }
 
-/* Decodes a string in place: no escape is shorter than what it stands for. */
+/* Decodes a string in place: an escape is never shorter than its text. */
 static const char *read_string(struct yi_json *json, struct yi_json_item *item)
 {
 	char *out = ++json->at;

@@ -165,7 +165,7 @@ static int add_part(struct yi_kv *kv, struct yi_kv_buffers *buffers, uint32_t st
 	return 0;
 }
 
-/* Turns the sequence's own rows into a part that others may share. */
+/* Turns the sequence's own rows into a part that can be shared. */
 static int freeze(struct yi_kv *kv)
 {
 	if (!kv->own || kv->len == kv->own_start)
@@ -178,7 +178,7 @@ static int freeze(struct yi_kv *kv)
 	return 0;
 }
 
-/* Makes the new sequence stand on the parts of `kv` up to `tokens`. */
+/* Makes the new sequence share the parts of `kv` up to `tokens`. */
 static int stand_on(struct yi_kv *ret, const struct yi_kv *kv, uint32_t tokens)
 {
 	int code = 0;
@@ -207,7 +207,7 @@ struct yi_kv *yi_kv_share(struct yi_kv *kv, uint32_t tokens)
 		return NULL;
 	if (tokens > kv->own_start && freeze(kv))
 		return NULL;
-	/* Buffers of its own are taken when there is something to put in. */
+	/* It gets buffers of its own when there is something to store. */
 	config.alloc = YI_KV_GROW;
 	shared = yi_kv_create(&config);
 	if (!shared)
@@ -256,7 +256,7 @@ int yi_kv_cut(struct yi_kv *kv, uint32_t tokens)
 
 	if (tokens >= kv->len)
 		return 0;
-	/* What a ring held before it came round is gone, so it can't go back. */
+	/* What a ring held before it wrapped is overwritten, so it can't go back. */
 	if (kv->config.alloc == YI_KV_RING && kv->len > kv->config.max_tokens)
 		return -EINVAL;
 	kv->len = tokens;
@@ -267,7 +267,7 @@ int yi_kv_cut(struct yi_kv *kv, uint32_t tokens)
 	drop_parts(kv, keep);
 	if (keep)
 		kv->parts[keep - 1].tokens = tokens - kv->parts[keep - 1].start;
-	/* The own buffers, if any, are empty now and serve from the new end on. */
+	/* The own buffers, if any, are empty now and are used from the new end on. */
 	kv->own_start = tokens;
 	return 0;
 }

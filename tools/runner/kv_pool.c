@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Buffers of caches, and the pool that keeps those of finished sessions by how many rows they
- * hold, so that the next session starts without asking malloc.
+ * Buffers of caches, and the pool that keeps the buffers of finished sessions, sorted by rows, so
+ * that the next session starts without calls of malloc.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include "tools/runner/kv_buffers.h"
 #include "tools/runner/mem.h"
 
-/* Where keys and values start: whole cache lines, as the dot products like it. */
+/* Alignment of keys and values: a cache line, which is best for the dot products. */
 #define ALIGN 64
 
 struct yi_kv_pool {
@@ -119,7 +119,7 @@ static bool pool_keep(struct yi_kv_pool *pool, struct yi_kv_buffers *buffers)
 
 enum fill {
 	FILL_NONE,
-	FILL_ZERO, /* as llama.cpp clears its cache: no page is new when a token comes */
+	FILL_ZERO, /* as llama.cpp clears its cache: no page fault is left for the first tokens */
 };
 
 static struct yi_kv_buffers *buffers_create(uint32_t rows, size_t row_bytes, uint32_t n_blocks,
@@ -171,7 +171,7 @@ int yi_kv_buffers_grow(struct yi_kv_buffers *buffers, uint32_t rows)
 		uint8_t *block =
 			yi_mem_resize(YI_MEM_KV, buffers->blocks[i], rows * buffers->row_bytes);
 
-		/* Blocks that have grown already stay larger; `rows` counts what all of them have. */
+		/* Blocks that have already grown stay larger; `rows` is what all of them have. */
 		if (!block)
 			return -ENOMEM;
 		buffers->blocks[i] = block;

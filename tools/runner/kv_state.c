@@ -14,7 +14,7 @@
 /* Ids read at once. */
 #define STEP 65536u
 
-/* What stands in front of the rows; little-endian, as the machines this runs on are. */
+/* Header in front of the rows; little-endian, like the machines that this runs on. */
 struct header {
 	char magic[8];
 	uint32_t type, n_layer, kv_dim, head_dim;
@@ -24,7 +24,7 @@ struct header {
 	uint64_t checksum; /* of the rows and the ids */
 };
 
-/* Gives the sequence rows of its own from position `from` on.  -ENOMEM: unchanged. */
+/* Gives the sequence own rows from position `from` on. -ENOMEM: unchanged. */
 static int own_from(struct yi_kv *kv, uint32_t from)
 {
 	uint32_t n_layer = kv->config.model->hp.n_layer;
@@ -58,7 +58,7 @@ static int own_from(struct yi_kv *kv, uint32_t from)
 	return 0;
 }
 
-/* Turns keys back by `tokens` positions: pairs of neighbours, one angle a pair. */
+/* Rotates keys back by `tokens` positions: pairs of neighbours, one angle per pair. */
 static void rotate_back(const struct yi_model *model, float *keys, uint32_t tokens)
 {
 	const struct yi_hparams *hp = &model->hp;
@@ -178,7 +178,7 @@ static int each_row(const struct yi_kv *kv, uint32_t first, enum pass pass, int 
 			     code == 0 && yi_kv_next(kv, layer, &at, kv->len, &run);) {
 				const uint8_t *rows = values ? run.values : run.keys;
 
-				/* Row by row, as they are read again. */
+				/* Row by row, in the order in which they will be read. */
 				for (uint32_t i = 0; pass == PASS_SUM && i < run.count; i++)
 					*sum = checksum(*sum, rows + i * kv->row_bytes,
 							kv->row_bytes);
@@ -235,7 +235,7 @@ int yi_kv_peek(int fd, uint32_t *ret_n_ids, struct yi_error *error)
 	return 0;
 }
 
-/* Room for the rows that the header announces, in a cache made for them. */
+/* Reserves room in a new cache for the rows that the header announces. */
 static struct yi_kv *make_room(const struct yi_kv_config *config, const struct header *header,
 			       struct yi_error *error)
 {
@@ -284,7 +284,7 @@ static int read_rows(struct yi_kv *kv, int fd, const struct header *header, uint
 	return code;
 }
 
-/* Reads in steps: what the header announces need not be there. */
+/* Reads in steps, since the file may hold less than the header announces. */
 static uint32_t *read_ids(int fd, const struct header *header, uint32_t n_vocab,
 			  struct yi_error *error)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks come from malloc itself: they are no part of the runner's own picture of its memory,
- * as real leaks are not.
+ * See leak_demo.h. Uses malloc directly: the blocks are not in the runner's own account of its
+ * memory, just as those of real leaks are not.
  */
 #include "tools/runner/leak_demo.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes each session leaves behind in either way. */
+/* Bytes that each session leaks in each way. */
 #define HISTORY_BYTES 1024
 #define TICKET_BYTES 320
 
@@ -22,7 +22,7 @@ struct ticket {
 	char rest[TICKET_BYTES];
 };
 
-/* A cache of past sessions that nobody ever bounds: grows, and all of it can be reached. */
+/* A cache of past sessions without a bound: grows, and stays reachable. */
 static struct record *history;
 
 static __attribute__((noinline)) void remember(const struct yi_session *session)
@@ -40,10 +40,10 @@ static __attribute__((noinline)) void remember(const struct yi_session *session)
 	history = record;
 }
 
-/* Where a ticket is known while it is used; volatile, so that the compiler keeps the blocks. */
+/* The ticket in use; volatile, so that the compiler keeps the blocks. */
 static struct ticket *volatile current;
 
-/* A ticket with a note in a block of its own, and the only pointer to both is overwritten. */
+/* Leaks a ticket with a note in a block of its own: the only pointer to both is overwritten. */
 static __attribute__((noinline)) void forget(const struct yi_session *session)
 {
 	struct ticket *ticket = malloc(sizeof(*ticket));

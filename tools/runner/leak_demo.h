@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * --leak-demo: two mistakes, planted for the library's leak report to find.
- */
+/* --leak-demo: two deliberate leaks for the library's leak report to find. */
 #ifndef YI_LEAK_DEMO_H
 #define YI_LEAK_DEMO_H
 

@@ -26,8 +26,10 @@ static const char usage[] =
 	"\n"
 	"All options: man yi-coder-run\n";
 
-/* A file that is opened must not become the standard output of somebody who closed that: what is
- * closed is opened such that using it fails. */
+/*
+ * A file that is opened later must not get the number of a standard stream that is closed: opens
+ * closed ones such that using them fails.
+ */
 static void hold_standard_files(void)
 {
 	for (int fd = 0; fd < 3; fd++)
@@ -48,7 +50,10 @@ int main(int argc, char **argv)
 	const char *verb = argc > 1 ? argv[1] : "";
 
 	hold_standard_files();
-	/* Files beyond a limit are an error like a full disk, told and cleaned up. */
+	/*
+	 * Exceeding the file size limit is an error like a full disk, to be reported and cleaned
+	 * up.
+	 */
 	signal(SIGXFSZ, SIG_IGN);
 	if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0)
 		return say(usage);

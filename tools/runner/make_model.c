@@ -94,7 +94,7 @@ struct plan {
 	uint64_t bytes;
 };
 
-/* What quantisers fall back to for rows that don't fill blocks of 256. */
+/* The type that quantisers fall back to for rows that don't fill blocks of 256. */
 static enum yi_type fit(enum yi_type type, uint32_t n_in)
 {
 	if (n_in % yi_type_find(type)->block == 0)
@@ -322,7 +322,10 @@ int yi_make_model(const struct yi_make_model *make, const char *path, struct yi_
 		code = -errno;
 	yi_mem_free(YI_MEM_OTHER, maker.plans);
 	if (code) {
-		/* What could be opened but isn't a file (/dev/full) is not ours to remove. */
+		/*
+		 * Something that was opened but is not a regular file (/dev/full) must not be
+		 * removed.
+		 */
 		if (maker.writer.out && lstat(path, &st) == 0 && S_ISREG(st.st_mode))
 			unlink(path);
 		yi_error_set(error, YI_EXIT_TROUBLE, code, "%s: cannot be written: %s", path,

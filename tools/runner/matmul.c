@@ -6,10 +6,10 @@
 
 #include "tools/runner/mem.h"
 
-/* From so many activation rows on, quantising them is worth waking the workers. */
+/* From this many activation rows on, quantising them is worth waking the workers. */
 #define QUANT_PARALLEL 4
 
-/* The activations in one of the types that the matrices want. */
+/* The activations in one of the types that the matrices need. */
 struct packed {
 	enum yi_type type;
 	uint8_t *data;
@@ -24,7 +24,7 @@ struct job {
 	uint32_t n_products;
 	struct packed packed[YI_MATMUL_MAX];
 	uint32_t n_packed;
-	uint32_t of_product[YI_MATMUL_MAX]; /* which packed form each product takes */
+	uint32_t of_product[YI_MATMUL_MAX]; /* packed form that each product uses */
 };
 
 static void quantise(void *arg, uint32_t number, uint32_t count)
@@ -73,7 +73,7 @@ static void multiply(void *arg, uint32_t number, uint32_t count)
 	const struct job *job = arg;
 
 	for (uint32_t p = 0; p < job->n_products; p++) {
-		/* Whole groups, so that which rows go together does not depend on the split. */
+		/* Whole groups, so that the grouping of rows does not depend on the split. */
 		const uint64_t rows = job->products[p].tensor->n_out;
 		const uint64_t groups = (rows + YI_DOT_ROWS - 1) / YI_DOT_ROWS;
 		const uint64_t from = groups * number / count * YI_DOT_ROWS;
@@ -83,7 +83,7 @@ static void multiply(void *arg, uint32_t number, uint32_t count)
 	}
 }
 
-/* Finds or adds the packed form that a product takes. */
+/* Finds or creates the packed form that a product uses. */
 static int pack(struct job *job, uint32_t product)
 {
 	const enum yi_type type = yi_type_find(job->products[product].tensor->type)->vec;

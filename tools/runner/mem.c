@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See mem.h.  A block's size is asked of the allocator (malloc_usable_size), so that no header
- * of ours shifts the addresses that the allocator chose.
+ * See mem.h. A block's size is asked from the allocator (malloc_usable_size), so that no header of
+ * ours shifts the addresses that the allocator chose.
  */
 #include "tools/runner/mem.h"
 
@@ -29,7 +29,7 @@ static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
 		;
 }
 
-/* Takes `bytes` from what the limit leaves. */
+/* Charges `bytes` to the limit. */
 static int charge(enum yi_mem_class class, uint64_t bytes)
 {
 	uint64_t limit = atomic_load_explicit(&limit_bytes, memory_order_relaxed);
@@ -49,7 +49,7 @@ static void uncharge(uint64_t bytes)
 	atomic_fetch_sub_explicit(&live_bytes, bytes, memory_order_relaxed);
 }
 
-/* Replaces the charge for the asked size by the block's true size and books it. */
+/* Replaces the charge for the requested size by the block's real size, and counts it. */
 static void *book(enum yi_mem_class class, void *block, uint64_t charged)
 {
 	struct count *count = &counts[class];
@@ -121,7 +121,7 @@ void *yi_mem_resize(enum yi_mem_class class, void *block, size_t bytes)
 	more = bytes > old ? bytes - old : 0;
 	if (more && charge(class, more))
 		return NULL;
-	/* Before another thread can be given the same address. */
+	/* Before another thread can get the same address. */
 	if (watch)
 		watch->goes(block);
 	moved = realloc(block, bytes);

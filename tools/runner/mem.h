@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory by class: what the runner asks of malloc, counted for the picture at the end of a run.
+ * Memory by class: what the runner requests from malloc, counted for the summary at the end of a
+ * run.
  *
- * Every block of the runner comes from here, so that live bytes, peaks and calls are known per
- * class and one limit holds for all (--memory-limit).  Underneath it is malloc, posix_memalign,
- * realloc and free, nothing else: the allocator under test sees what an engine would ask of it.
+ * Every block of the runner is allocated here, so that live bytes, peaks and calls are known per
+ * class and one limit covers all (--memory-limit). Underneath are malloc, posix_memalign, realloc
+ * and free, nothing else: the allocator under test gets an engine's requests.
  *
- * Any thread may call.  Counters are atomic; sizes are those of malloc_usable_size.
+ * Any thread may call. Counters are atomic; sizes are those of malloc_usable_size.
  */
 #ifndef YI_MEM_H
 #define YI_MEM_H
@@ -28,7 +29,7 @@ struct yi_mem_count {
 	uint64_t live_bytes, peak_bytes, blocks, allocs, frees, refused;
 };
 
-/* Each returns NULL with errno ENOMEM when malloc does or when the limit would be passed. */
+/* Return NULL with errno ENOMEM if malloc does or if the limit would be exceeded. */
 void *yi_mem_alloc(enum yi_mem_class class, size_t bytes);
 void *yi_mem_zeroed(enum yi_mem_class class, size_t bytes);
 void *yi_mem_aligned(enum yi_mem_class class, size_t align, size_t bytes);
@@ -39,14 +40,17 @@ void *yi_mem_resize(enum yi_mem_class class, void *block, size_t bytes);
 char *yi_mem_text(enum yi_mem_class class, const char *text, size_t bytes);
 void yi_mem_free(enum yi_mem_class class, void *block);
 
-/* Who is told of blocks (device.h): after one was had, before it goes, after its bytes moved. */
+/*
+ * Callbacks for blocks (device.h): after a block was allocated, before it is freed, and after its
+ * bytes moved.
+ */
 struct yi_mem_watch {
 	void (*had)(enum yi_mem_class class, const void *block, size_t bytes);
 	void (*goes)(const void *block);
 	void (*moved)(const void *block, const void *bytes_from, size_t bytes);
 };
 
-/* NULL: nobody, the default.  Before other threads allocate. */
+/* Sets the callbacks; NULL: none, the default. To be called before other threads allocate. */
 void yi_mem_set_watch(const struct yi_mem_watch *watch);
 
 /* 0: no limit (the default).  Counts all classes together. */

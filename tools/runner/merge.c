@@ -54,7 +54,7 @@ static struct yi_pair heap_pop(struct yi_merger *merger)
 	return top;
 }
 
-/* Queues the pair if the vocabulary merges it. */
+/* Queues the pair if the vocabulary has a merge for it. */
 static int consider(struct yi_merger *merger, const struct yi_vocab *vocab, const char *text,
 		    int32_t left, int32_t right)
 {
@@ -71,7 +71,7 @@ static int consider(struct yi_merger *merger, const struct yi_vocab *vocab, cons
 		pair.score = found < 0 ? 0 : vocab->scores[found];
 	} else {
 		found = yi_vocab_rank(vocab, text + a->at, a->len, b->len);
-		/* Ranks stay below 2^24 in any real file, where a float still tells them apart. */
+		/* Ranks stay below 2^24 in any real file, where they are exact in a float. */
 		pair.score = -(float)found;
 	}
 	if (found < 0)

@@ -18,7 +18,7 @@ struct loader {
 	struct yi_model *model;
 	const struct yi_gguf *file;
 	struct yi_error *error;
-	uint32_t used; /* tensors that have found their place */
+	uint32_t used; /* tensors that were assigned */
 };
 
 /* A required integer from `min` to `max`. */
@@ -211,7 +211,7 @@ static int find_tensor(struct loader *loader, const char *name, struct yi_tensor
 	ret->n_in = n_in;
 	ret->n_out = n_out ? n_out : 1;
 	ret->row_bytes = (size_t)n_in / traits->block * traits->block_bytes;
-	/* The data's address is not known before it is mapped or read: keep its place. */
+	/* The data's address is unknown until it is mapped or read: store its file offset. */
 	ret->data = (const uint8_t *)(uintptr_t)tensor->offset;
 	loader->model->parameters += (uint64_t)ret->n_in * ret->n_out;
 	loader->model->weight_bytes += tensor->bytes;
@@ -252,7 +252,10 @@ static int find_layer(struct loader *loader, uint32_t number)
 	return 0;
 }
 
-/* Names a tensor that belongs to no place: running without it would give wrong results. */
+/*
+ * Refuses a file with an unassigned tensor, and names it: running without it would give wrong
+ * results.
+ */
 static int refuse_extra(struct loader *loader)
 {
 	const struct yi_model *model = loader->model;
@@ -324,7 +327,7 @@ static int find_tensors(struct loader *loader)
 	return loader->used == loader->file->n_tensors ? 0 : refuse_extra(loader);
 }
 
-/* Turns a place in the file into an address; `skip` bytes of the file precede `data`. */
+/* Turns a file offset into an address; `skip` bytes of the file precede `data`. */
 static void settle(struct yi_tensor *tensor, const uint8_t *data, uint64_t skip)
 {
 	tensor->data = data + ((uintptr_t)tensor->data - skip);

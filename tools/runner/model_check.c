@@ -10,7 +10,7 @@
 
 #include "tools/runner/half.h"
 
-/* An array that may be absent and else must have as many elements as there are tokens. */
+/* Checks an array that may be absent; if present it must have one element per token. */
 static int check_length(const struct yi_gguf *file, const char *key, enum yi_gguf_type type,
 			uint32_t n_vocab, struct yi_error *error)
 {
@@ -40,7 +40,7 @@ static int check_ids(const struct yi_gguf *file, uint32_t n_vocab, struct yi_err
 
 		if (code && code != -ENOENT)
 			return code;
-		/* Writers put -1 as u32 where there is no such token. */
+		/* Writers store -1 as u32 if there is no such token. */
 		if (id >= n_vocab && id != UINT32_MAX)
 			return yi_gguf_refuse_value(file, yi_gguf_find(file, keys[i]), error,
 						    "is not below the %u tokens", n_vocab);
@@ -48,7 +48,7 @@ static int check_ids(const struct yi_gguf *file, uint32_t n_vocab, struct yi_err
 	return 0;
 }
 
-/* The byte that a token "<0xXX>" stands for; -1: it is none. */
+/* The byte that a token "<0xXX>" stands for; -1: not such a token. */
 static int byte_of(struct yi_text text)
 {
 	static const char digits[] = "0123456789ABCDEF";

@@ -7,7 +7,10 @@
 
 #include "tools/runner/half.h"
 
-/* Four at a time, so that compilers need not guess; element by element as the scalar code. */
+/*
+ * Vectors of four, so that vectorisation does not depend on the compiler; each element as in scalar
+ * code.
+ */
 typedef float v4f __attribute__((vector_size(16)));
 typedef int32_t v4i __attribute__((vector_size(16)));
 typedef uint32_t v4u __attribute__((vector_size(16)));
@@ -45,7 +48,10 @@ void yi_ops_rms_norm(const float *row, const float *weights, float eps, float *r
 
 void yi_ops_rope_angles(const struct yi_rope *rope, float position, float *ret_angles)
 {
-	/* The angle is multiplied along, not raised to a power for each pair: the bits differ. */
+	/*
+	 * The angle is multiplied step by step, not raised to a power for each pair: the bits
+	 * differ.
+	 */
 	const float step = powf(rope->base, -2.0f / (float)rope->head_dim);
 	float theta = position;
 

@@ -8,10 +8,10 @@
 
 #include "tools/runner/mem.h"
 
-/* Longer texts take more ids than a context may have tokens. */
+/* A longer text has more tokens than a context may have. */
 #define MOST_BYTES ((size_t)1 << 30)
 
-/* NULL: error is set, the block is freed. */
+/* NULL: error is set and the block freed. */
 static char *read_all(FILE *in, const char *path, size_t *ret_len, struct yi_error *error)
 {
 	char *text = NULL;

@@ -45,17 +45,17 @@ static int no_memory(struct run *run)
 	return yi_error_set(&run->error, YI_EXIT_TROUBLE, -ENOMEM, "no memory");
 }
 
-/* Right behind the call that failed. */
+/* Reports a write error; to be called right after the failed call, for errno. */
 static int cannot_write(struct run *run, const char *what)
 {
 	return yi_error_set(&run->error, YI_EXIT_TROUBLE, -EIO, "%s: cannot be written: %s", what,
 			    strerror(errno));
 }
 
-/* Text to ids, in ChatML where asked for. */
+/* Tokenizes a text, in ChatML if requested. */
 static int encode(struct run *run, const char *text, size_t len)
 {
-	/* What continues a restored session doesn't begin another time. */
+	/* A continuation of a restored session gets no second begin token. */
 	enum yi_tokenize how = run->options.restore ? YI_TOKENIZE_PLAIN : YI_TOKENIZE_ADD_SPECIAL;
 	char *chat = NULL;
 	int error;
@@ -223,21 +223,23 @@ static int generate(struct run *run, const float *logits)
 	return run->error.status ? -1 : 0;
 }
 
-/* Names the file that a refusal is about. */
+/* Adds the file's name to a refusal. */
 static int about(struct run *run, const char *path, const struct yi_error *why)
 {
 	return yi_error_set(&run->error, why->status, -EINVAL, "%s: %s", path, why->text);
 }
 
-/* An earlier state in the file stays whole until the new one is. */
+/* Saves the state; an earlier state in the file stays intact until the new one is complete. */
 static int save(struct run *run)
 {
 	const char *path = run->options.save;
 	struct yi_error why = {0};
 	struct stat st = {0};
 	char next[4096];
-	/* What is no plain file, as a pipe, is written to where it is; and what may not be written
-	 * is not replaced either. */
+	/*
+	 * A file that is not regular, such as a pipe, is written in place; a file without write
+	 * permission is not replaced either.
+	 */
 	const bool fresh = lstat(path, &st) && errno == ENOENT;
 	const bool beside = fresh || (S_ISREG(st.st_mode) && access(path, W_OK) == 0);
 	const char *to = beside ? next : path;
@@ -265,7 +267,7 @@ static int save(struct run *run)
 	return error;
 }
 
-/* The restored session: its cache, its ids in front of the prompt's. */
+/* Restores a session: its cache, and its ids in front of the prompt's. */
 static int restore(struct run *run, const struct yi_kv_config *config, int fd)
 {
 	struct yi_error why = {0};
@@ -283,7 +285,7 @@ static int restore(struct run *run, const struct yi_kv_config *config, int fd)
 		}
 	yi_ids_clear(&run->ids);
 	run->ids = ids;
-	/* Logits aren't kept: the last token is evaluated again where none follows. */
+	/* Logits aren't saved: the last token is evaluated again if none follows. */
 	if (run->ids.count > yi_kv_len(run->kv))
 		return 0;
 	if (run->ids.count == 0 || yi_kv_cut(run->kv, (uint32_t)run->ids.count - 1))
@@ -458,7 +460,7 @@ int yi_run_main(int argc, char **argv)
 	if (!code)
 		code = load(&run);
 	if (!code) {
-		/* Mapped or read, an engine uploads them in one go. */
+		/* Whether mapped or read, an engine uploads them in one piece. */
 		yi_device_mirror(YI_MEM_WEIGHTS, run.model->data, run.model->weight_bytes);
 		yi_device_upload(run.model->data, run.model->data, run.model->weight_bytes);
 	}

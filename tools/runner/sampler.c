@@ -10,7 +10,7 @@
 
 #define TWISTER_WORDS 624
 #define TWISTER_SHIFT 397
-/* Without top-k, top-p sorts this many candidates first; mostly they are enough. */
+/* Without top-k, top-p first sorts this many candidates, which is usually enough. */
 #define FIRST_SORTED 256
 #define SORT_ALL_UP_TO 1024
 
@@ -135,7 +135,7 @@ static bool seen_before(const struct yi_sampler *sampler, uint32_t number)
 
 static float penalised(const struct yi_sampler *sampler, float logit)
 {
-	/* Dividing a negative logit would make the token likelier. */
+	/* Dividing a negative logit would make the token more likely. */
 	return logit <= 0 ? logit * sampler->sampling.repeat_penalty
 			  : logit / sampler->sampling.repeat_penalty;
 }
@@ -210,7 +210,7 @@ static void keep_top_k(struct candidates *candidates, int32_t k)
 	candidates->sorted = true;
 }
 
-/* Float sums in the candidates' present order: another order would give other last bits. */
+/* Sums floats in the current order of candidates: another order would change the last bits. */
 static void softmax(struct candidates *candidates)
 {
 	float max = highest(candidates), sum = 0;
@@ -258,7 +258,7 @@ static void keep_min_p(struct candidates *candidates, float p)
 		return;
 	least = highest(candidates) + logf(p);
 	for (uint32_t i = 0; i < candidates->count; i++)
-		/* The likeliest of a sorted list stays whatever rounding says. */
+		/* The most likely one of a sorted list is kept whatever the rounding. */
 		if (candidates->list[i].logit >= least || (candidates->sorted && i == 0))
 			candidates->list[kept++] = candidates->list[i];
 	candidates->count = kept ? kept : candidates->count;
@@ -298,7 +298,7 @@ static uint32_t draw(struct yi_sampler *sampler, struct candidates *candidates)
 	return candidates->list[candidates->count - 1].id;
 }
 
-/* The likeliest token without a list of candidates: penalties concern a few tokens only. */
+/* The most likely token, without a list of candidates: penalties affect a few tokens only. */
 static uint32_t draw_greedy(const struct yi_sampler *sampler, const float *logits)
 {
 	uint32_t best = 0;

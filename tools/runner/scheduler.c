@@ -8,7 +8,7 @@
 #include "tools/runner/mem.h"
 #include "tools/runner/stop.h"
 
-/* Tokens at the start of a context that a shift leaves where they are: models lean on them. */
+/* Tokens at the start of a context that a shift keeps: models depend on them. */
 #define SHIFT_KEEP 4
 #define LONGEST_SLEEP_S 1
 
@@ -31,7 +31,7 @@ static int shift(struct yi_scheduler *scheduler, struct yi_session *session)
 	return 0;
 }
 
-/* Room in the session's cache for `tokens`; whatever can be given back is. */
+/* Reserves room in the session's cache for `tokens`; gives back idle memory if needed. */
 static int reserve(struct yi_scheduler *scheduler, struct yi_session *session, uint32_t tokens)
 {
 	int code;
@@ -54,7 +54,7 @@ static void wait(struct yi_scheduler *scheduler, struct yi_session *session)
 	session->state = YI_SESSION_WAITING;
 }
 
-/* Takes up to `room` of the session's tokens into the step; returns how many. */
+/* Adds up to `room` of the session's tokens to the step; returns how many. */
 static uint32_t plan_session(struct yi_scheduler *scheduler, struct yi_session *session,
 			     uint32_t room)
 {
@@ -73,8 +73,10 @@ static uint32_t plan_session(struct yi_scheduler *scheduler, struct yi_session *
 	return tokens;
 }
 
-/* One token of every answer, and prompts as far as the batch goes; who came first has the first
- * claim on memory and on the batch. */
+/*
+ * Plans one token of every answer, and prompts up to the batch's size. The oldest session has the
+ * first claim on memory and on the batch.
+ */
 static void plan(struct yi_scheduler *scheduler)
 {
 	uint32_t room = scheduler->env.options->batch;
@@ -97,7 +99,7 @@ static bool wants_logits(const struct yi_session *session)
 	return session->evaluated + session->planned == session->ids.count;
 }
 
-/* The planned sessions as items of one evaluation, rows of logits in one block. */
+/* Lists the planned sessions as items of one evaluation, with their rows of logits in one block. */
 static float *list_items(struct yi_scheduler *scheduler)
 {
 	uint32_t n_vocab = scheduler->env.vocab->n_tokens, rows = 0;
@@ -122,8 +124,10 @@ static float *list_items(struct yi_scheduler *scheduler)
 	return logits;
 }
 
-/* Evaluates what is planned, less of it where memory is short.  Returns the logits; NULL: nothing
- * was evaluated. */
+/*
+ * Evaluates the plan, or less of it if memory is short. Returns the logits; NULL: nothing was
+ * evaluated.
+ */
 static float *evaluate(struct yi_scheduler *scheduler)
 {
 	while (scheduler->n_planned) {
@@ -170,7 +174,7 @@ static void advance(void *arg, uint32_t number, uint32_t count)
 		yi_session_advance(&scheduler->env, scheduler->planned[i], work->now_s);
 }
 
-/* Shares of the step's time go to prompts and answers by their tokens. */
+/* Divides the step's time between prompts and answers by their tokens. */
 static void count_step(struct yi_scheduler *scheduler, double seconds)
 {
 	uint32_t answers = 0;
@@ -197,7 +201,7 @@ static void finish(struct yi_scheduler *scheduler, struct yi_session *session)
 	yi_session_free(session);
 }
 
-/* Takes samples, keeps prompts, lets go of who has ended. */
+/* Takes samples, keeps prompts, and frees sessions that have ended. */
 static void sweep(struct yi_scheduler *scheduler)
 {
 	uint32_t kept = 0;
@@ -230,7 +234,7 @@ static void sweep(struct yi_scheduler *scheduler)
 		scheduler->warm_start_faults = (long)yi_stats_faults();
 }
 
-/* No session came a token further. */
+/* To be called if no session made progress: gives memory back, or parks or fails a session. */
 static void unblock(struct yi_scheduler *scheduler)
 {
 	uint32_t last = scheduler->n_running - 1;
@@ -255,7 +259,7 @@ static void sleep_until_arrival(const struct yi_scheduler *scheduler, double now
 
 	if (left <= 0)
 		return;
-	/* A stop that came just before the sleep is not waited for longer than that. */
+	/* Bounds the delay of a stop that came just before the sleep. */
 	left = left < LONGEST_SLEEP_S ? left : LONGEST_SLEEP_S;
 	pause.tv_sec = (time_t)left;
 	pause.tv_nsec = (long)((left - (double)pause.tv_sec) * 1e9);
@@ -271,7 +275,7 @@ static bool halfway(const struct yi_scheduler *scheduler)
 	return 2 * (stats->sessions_finished + stats->sessions_failed) >= scheduler->requests.count;
 }
 
-/* A signal came: who was at work ends without its answer. */
+/* After a signal: sessions in progress end without their answers. */
 static void end_all(struct yi_scheduler *scheduler)
 {
 	while (scheduler->n_running || scheduler->n_parked) {

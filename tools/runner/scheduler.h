@@ -14,11 +14,11 @@
 #include "tools/runner/session.h"
 #include "tools/runner/stats.h"
 
-/* A request's place in the load. */
+/* State of a request for those that continue it. */
 struct yi_place {
 	uint32_t sharers;   /* later requests that continue it and have not started */
-	bool ended;         /* will bring no shared prompt any more */
-	struct yi_kv *kept; /* its prompt, for them; NULL: not there (yet) */
+	bool ended;         /* will not provide a shared prompt any more */
+	struct yi_kv *kept; /* its prompt, for the sharers; NULL: not available (yet) */
 };
 
 struct yi_scheduler {
@@ -44,21 +44,22 @@ struct yi_scheduler {
 	FILE *answers;  /* NULL: not wanted */
 	FILE *progress; /* NULL: not wanted */
 	double progress_s;
-	void (*ended)(const struct yi_session *session); /* NULL: nobody listens */
+	/* callback for ended sessions; NULL: none */
+	void (*ended)(const struct yi_session *session);
 };
 
-/* Runs all requests to their end.  0; -ENOMEM: not even the first step's lists. */
+/* Runs all requests to completion. 0; -ENOMEM: not even memory for the first step's lists. */
 int yi_scheduler_run(struct yi_scheduler *scheduler);
-/* Frees what a run has left. */
+/* Frees what is left after a run. */
 void yi_scheduler_clear(struct yi_scheduler *scheduler);
 
 /* scheduler_admit.c: starts sessions while there are places and memory. */
 void yi_scheduler_admit(struct yi_scheduler *scheduler, double now_s);
-/* Gives memory back that nobody needs now; false: there was none. */
+/* Gives back memory that is not needed now; false: there was none. */
 bool yi_scheduler_reclaim(struct yi_scheduler *scheduler);
 /* Keeps the prompt of a session for those that continue it. */
 void yi_scheduler_keep_prompt(struct yi_scheduler *scheduler, struct yi_session *session);
-/* Tells that a request brings nothing to share any more. */
+/* Marks that a request will not provide a prompt to share any more. */
 void yi_scheduler_end_place(struct yi_scheduler *scheduler, uint32_t number);
 /* scheduler_report.c */
 void yi_scheduler_progress(struct yi_scheduler *scheduler, double now_s);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Who starts when, and what is given back when memory is short.
- */
+/* Admission of sessions, and giving memory back when it is short. */
 #include <errno.h>
 #include <string.h>
 
@@ -30,7 +28,7 @@ bool yi_scheduler_reclaim(struct yi_scheduler *scheduler)
 	return found;
 }
 
-/* Rings can't be shared: their rows don't stay. */
+/* Rings can't be shared: their rows are overwritten. */
 static struct yi_kv *fork_cache(struct yi_kv *kv, uint32_t tokens)
 {
 	struct yi_kv *fork = yi_kv_share(kv, tokens);
@@ -80,7 +78,7 @@ static int add_prompt(const struct yi_scheduler *scheduler, const struct yi_requ
 	return 0;
 }
 
-/* The whole prompt: those of all the sessions it continues, the first one first. */
+/* The whole prompt: those of all sessions that it continues, oldest first, and its own. */
 static int whole_prompt(const struct yi_scheduler *scheduler, uint32_t number, struct yi_ids *ids)
 {
 	const struct yi_request *list = scheduler->requests.list;
@@ -97,7 +95,7 @@ static int whole_prompt(const struct yi_scheduler *scheduler, uint32_t number, s
 	return code;
 }
 
-/* A cache for the session, on the shared prompt where that is kept. */
+/* Creates a session's cache, on the shared prompt if that is kept. */
 static int give_cache(struct yi_scheduler *scheduler, struct yi_session *session)
 {
 	int64_t prefix = session->request->prefix;
@@ -145,7 +143,7 @@ static int start(struct yi_scheduler *scheduler, uint32_t number, double now_s)
 	session->last_s = session->start_s;
 	scheduler->running[scheduler->n_running++] = session;
 	scheduler->stats.sessions_started++;
-	/* What it shares it holds itself from now on. */
+	/* From now on the session itself holds the rows that it shares. */
 	if (request->prefix >= 0) {
 		struct yi_place *place = &scheduler->places[request->prefix];
 
@@ -157,7 +155,7 @@ static int start(struct yi_scheduler *scheduler, uint32_t number, double now_s)
 	return 0;
 }
 
-/* Who never began is told of in the answers as all others are. */
+/* Reports a session that never started in the answers, like all others. */
 static void refuse(struct yi_scheduler *scheduler, uint32_t number, const char *why)
 {
 	const struct yi_session none = {
@@ -187,7 +185,7 @@ static int resume(struct yi_scheduler *scheduler)
 	return 0;
 }
 
-/* 1: nobody to admit now; 0: one was; -ENOMEM; -ENOSPC: its prompt can't be served. */
+/* Returns 0: one was admitted; 1: none is due now; -ENOMEM; -ENOSPC: its prompt can't be served. */
 static int admit_one(struct yi_scheduler *scheduler, double now_s)
 {
 	const struct yi_request *request = &scheduler->requests.list[scheduler->next];
@@ -199,7 +197,7 @@ static int admit_one(struct yi_scheduler *scheduler, double now_s)
 	    now_s < scheduler->start_s + request->arrive_ms / 1000)
 		return 1;
 	prefix = request->prefix < 0 ? NULL : &scheduler->places[request->prefix];
-	/* The session it continues is still at its prompt. */
+	/* The session that it continues is still evaluating its prompt. */
 	if (prefix && !prefix->ended)
 		return 1;
 	return start(scheduler, (uint32_t)scheduler->next, now_s);
@@ -207,7 +205,9 @@ static int admit_one(struct yi_scheduler *scheduler, double now_s)
 
 void yi_scheduler_admit(struct yi_scheduler *scheduler, double now_s)
 {
-	/* Who runs comes before who wants to: newcomers would eat what is given back. */
+	/*
+	 * Running sessions that wait for memory come first: new ones would take what is given back.
+	 */
 	for (uint32_t i = 0; i < scheduler->n_running; i++)
 		if (scheduler->running[i]->state == YI_SESSION_WAITING)
 			return;
@@ -224,7 +224,7 @@ void yi_scheduler_admit(struct yi_scheduler *scheduler, double now_s)
 		if (code == 1)
 			return;
 		if (code && !fresh) {
-			/* Alone, and still no memory. */
+			/* No other session is running, and still there is not enough memory. */
 			struct yi_session *session = scheduler->parked[0];
 
 			yi_session_fail(session, "no memory");

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a load shows: a line of progress on a terminal, answers as JSON lines, the end's table.
- */
+/* Output of a load: a progress line on a terminal, answers as JSON lines, the final table. */
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>

@@ -14,7 +14,7 @@
 #include "tools/runner/scheduler.h"
 #include "tools/runner/stop.h"
 
-/* Context of a session where none is given: prompts and answers of a load are short. */
+/* Default context of a session: prompts and answers of a load are short. */
 #define DEFAULT_CONTEXT 512
 
 struct serve {
@@ -206,7 +206,7 @@ int yi_serve_main(int argc, char **argv)
 	if (code == 0)
 		code = load(&serve);
 	if (code == 0) {
-		/* Mapped or read, an engine uploads them in one go. */
+		/* Whether mapped or read, an engine uploads them in one piece. */
 		yi_device_mirror(YI_MEM_WEIGHTS, serve.model->data, serve.model->weight_bytes);
 		yi_device_upload(serve.model->data, serve.model->data, serve.model->weight_bytes);
 	}

@@ -6,7 +6,7 @@
 
 #include "tools/runner/mem.h"
 
-/* Where the preloaded library is there it learns of sessions; nothing else changes. */
+/* If the library is preloaded it is told of sessions; nothing else changes. */
 extern uint64_t tiermalloc_session_begin(const char *name) __attribute__((weak));
 extern void tiermalloc_session_end(uint64_t session) __attribute__((weak));
 extern void tiermalloc_step(void) __attribute__((weak));
@@ -50,7 +50,7 @@ void yi_session_park(struct yi_session *session)
 	session->evaluated = 0;
 }
 
-/* Everything but the answer, which the scheduler may want to write. */
+/* Frees everything except the answer, which the scheduler may still write. */
 static void end(struct yi_session *session, enum yi_session_state state)
 {
 	session->state = state;
@@ -78,7 +78,7 @@ void yi_session_free(struct yi_session *session)
 	yi_mem_free(YI_MEM_REQUESTS, session);
 }
 
-/* Room for `bytes` more of answer; grows as buffers of texts do, by half. */
+/* Makes room for `bytes` more of the answer, by growing the buffer by half. */
 static int answer_room(struct yi_session *session, size_t bytes)
 {
 	size_t room = session->answer_bytes + bytes;
@@ -96,7 +96,7 @@ static int answer_room(struct yi_session *session, size_t bytes)
 	return 0;
 }
 
-/* Room for whatever token is drawn next: its piece, and before it the text that comes of it. */
+/* Makes room for any next token: its piece and, before it, the text that results from it. */
 static int make_room(const struct yi_session_env *env, struct yi_session *session)
 {
 	if (answer_room(session, YI_DETOK_ROOM(env->max_piece) + env->max_piece))
@@ -113,7 +113,7 @@ static void add_text(const struct yi_session_env *env, struct yi_session *sessio
 	session->answer_bytes += yi_detok_add(&session->detok, piece, bytes, text);
 }
 
-/* Takes over one drawn token; there is room. */
+/* Adds one drawn token; there is room. */
 static void take(const struct yi_session_env *env, struct yi_session *session, uint32_t token)
 {
 	bool end = (env->vocab->flags[token] & YI_TOKEN_EOG) != 0;
@@ -127,7 +127,7 @@ static void take(const struct yi_session_env *env, struct yi_session *session, u
 		session->state = YI_SESSION_DONE;
 }
 
-/* Without memory the last token is evaluated once more, when there is some. */
+/* Without memory the last token is evaluated again once there is some. */
 static void wait_for_memory(struct yi_session *session)
 {
 	if (yi_kv_cut(session->kv, yi_kv_len(session->kv) - 1)) {

@@ -10,7 +10,9 @@
 
 #include "tools/runner/mem.h"
 
-/* Of a value in nanoseconds: exact below 128, then 128 bins for each power of two up to 2^50. */
+/*
+ * Bins of values in nanoseconds: exact below 128, then 128 bins for each power of two up to 2^50.
+ */
 #define BIN_BITS 7u
 #define BIN_POWERS 44u
 #define BINS ((size_t)BIN_POWERS << BIN_BITS)
@@ -27,7 +29,7 @@ static size_t bin_of(uint64_t ns)
 				   : ((size_t)power << BIN_BITS) + (size_t)(ns >> power);
 }
 
-/* Its middle. */
+/* Middle of a bin. */
 static double bin_value(size_t bin)
 {
 	size_t power = bin >> BIN_BITS ? (bin >> BIN_BITS) - 1 : 0;
@@ -203,7 +205,7 @@ int yi_stats_write(struct yi_stats *stats, const char *path, void (*more)(FILE *
 		more(out, arg);
 	}
 	fputs("\n}\n", out);
-	/* Whichever write it was that failed; its errno may be gone. */
+	/* Any of the writes may have failed; its errno may be lost. */
 	errno = EIO;
 	failed = fflush(out) || ferror(out) ? -errno : 0;
 	if (out != stdout && fclose(out) && !failed)

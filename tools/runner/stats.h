@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a run measured: latencies, counts, the process's own figures; printed as JSON or a table.
+ * Measurements of a run: latencies, counts, the process's own figures; printed as JSON or a table.
  *
- * Latencies are counted in bins that grow by powers of two, 128 to each, so that a run of any length
- * takes the same memory and touches none anew (after G. Tene's HdrHistogram).  One thread at a time.
+ * Latencies are counted in bins, 128 for each power of two, so that a run of any length uses the
+ * same memory and touches no new pages (after G. Tene's HdrHistogram). One thread at a time.
  */
 #ifndef YI_STATS_H
 #define YI_STATS_H
@@ -36,7 +36,7 @@ struct yi_stats {
 	struct yi_tiers tiers;
 };
 
-/* Keeps a sample; without memory it is dropped. */
+/* Adds a sample; dropped if there is no memory. */
 void yi_samples_add(struct yi_samples *samples, double value);
 /* fraction 0 .. 1: the least and the largest are exact, the others within .4 %; 0 without samples. */
 double yi_samples_quantile(const struct yi_samples *samples, double fraction);

@@ -33,7 +33,7 @@ static void note(int number)
 void yi_stop_watch(void)
 {
 	static const int numbers[] = {SIGINT, SIGTERM};
-	/* Writes go on where they were: an answer isn't torn by the signal. */
+	/* Interrupted writes are restarted: the signal does not truncate an answer. */
 	struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART};
 	struct sigaction before;
 

@@ -17,10 +17,10 @@ struct member {
 struct yi_workers {
 	pthread_mutex_t lock;
 	pthread_cond_t start, done;
-	uint64_t round;        /* [lock] one more for every run */
+	uint64_t round;        /* [lock] incremented for each run */
 	uint32_t running;      /* [lock] members that have not returned */
 	bool stop;             /* [lock] */
-	yi_work_fn *fn;        /* [lock] of this round */
+	yi_work_fn *fn;        /* [lock] function of this round */
 	void *arg;             /* [lock] */
 	uint32_t count;        /* [const] members */
 	uint32_t started;      /* [owner] threads that exist */

@@ -3,7 +3,7 @@
  * A group of worker threads that run one function together and then sleep.
  *
  * Waiting is always blocking (condition variables): two groups on one core must not spin against
- * each other.  The calling thread is member 0.  One thread at a time may call yi_workers_run.
+ * each other. The calling thread is member 0. One thread at a time may call yi_workers_run.
  */
 #ifndef YI_THREADS_H
 #define YI_THREADS_H

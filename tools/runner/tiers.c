@@ -5,7 +5,7 @@
 
 #include "tools/runner/mem.h"
 
-/* As the library's public header declares it; the runner is built without that header. */
+/* As declared by the library's public header, without which the runner is built. */
 struct tiermalloc_stats {
 	uint64_t struct_bytes, live_bytes[4], slot_bytes[4], cached_bytes[4];
 	uint64_t resident_bytes, peak_bytes, sessions;

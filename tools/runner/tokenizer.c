@@ -9,7 +9,7 @@
 #include "tools/runner/merge.h"
 #include "tools/runner/unicode.h"
 
-/* What stands for a blank in a SentencePiece vocabulary: U+2581. */
+/* Stands for a blank in a SentencePiece vocabulary: U+2581. */
 #define BLANK "\xe2\x96\x81"
 #define BLANK_BYTES 3
 
@@ -96,7 +96,7 @@ static int cut_fragment(struct fragments *out, const struct yi_vocab *vocab, con
 	return code;
 }
 
-/* The text as fragments, special tokens cut out, longest first. */
+/* Splits the text into fragments by special tokens, longest first. */
 static int cut_special(struct fragments *fragments, const struct yi_vocab *vocab, const char *text,
 		       size_t len, enum yi_tokenize how)
 {
@@ -136,7 +136,9 @@ static int add_symbol(const struct yi_vocab *vocab, const char *text, size_t len
 	for (size_t i = 0; code == 0 && i < len; i++) {
 		id = vocab->kind == YI_VOCAB_SPM ? vocab->byte_ids[(uint8_t)text[i]]
 						 : yi_vocab_find(vocab, text + i, 1);
-		/* A byte-level vocabulary without that token drops it, as others do. */
+		/*
+		 * A byte-level vocabulary without that token drops it, as other implementations do.
+		 */
 		if (id >= 0)
 			code = yi_ids_add(ids, (uint32_t)id);
 	}
@@ -192,7 +194,7 @@ static uint32_t spell_byte(uint8_t byte)
 	return byte == 0xad ? 0x143u : 0x121u + (byte - 0x7fu);
 }
 
-/* The reverse; -1: the character spells no byte. */
+/* The reverse; -1: the character stands for no byte. */
 static int byte_of_spelling(uint32_t code)
 {
 	if ((code >= 0x21 && code <= 0x7e) || (code >= 0xa1 && code <= 0xff && code != 0xad))

@@ -37,7 +37,7 @@ static uint32_t hash_text(const char *bytes, size_t len)
 	return (uint32_t)(hash ^ hash >> 32);
 }
 
-/* The two lengths are hashed apart: "ab" + "c" is another merge than "a" + "bc". */
+/* Hashes the two lengths separately: "ab" + "c" is another merge than "a" + "bc". */
 static uint32_t hash_pair(const char *text, size_t left, size_t right)
 {
 	uint64_t hash = hash_bytes(0xcbf29ce484222325u ^ left, text, left + right);
@@ -114,7 +114,7 @@ int32_t yi_vocab_rank(const struct yi_vocab *vocab, const char *text, size_t lef
 	return slot ? (int32_t)vocab->merges[slot - 1].rank : -1;
 }
 
-/* Copies the texts behind each other and indexes them. */
+/* Copies the texts one after the other and indexes them. */
 static int load_texts(struct yi_vocab *vocab, const struct yi_gguf *file,
 		      const struct yi_gguf_value *tokens, struct yi_error *error)
 {
@@ -269,7 +269,7 @@ static int add_merge(struct yi_vocab *vocab, struct yi_text text, uint32_t at, u
 	memcpy(vocab->merge_texts + at, text.bytes, merge->left);
 	memcpy(vocab->merge_texts + at + merge->left, blank + 1, merge->right);
 	slot = merge_slot_of(vocab, vocab->merge_texts + at, merge->left, merge->right);
-	/* The first of two equal merges counts. */
+	/* Of two equal merges the first one counts. */
 	if (!*slot)
 		*slot = ++vocab->n_merges;
 	return merge->left + merge->right;
@@ -306,7 +306,7 @@ static int load_merges(struct yi_vocab *vocab, const struct yi_gguf *file, struc
 	return 0;
 }
 
-/* Kind, pre-tokenizer and the defaults that hang on them. */
+/* Reads the kind, the pre-tokenizer and the defaults that depend on them. */
 static int load_kind(struct yi_vocab *vocab, const struct yi_gguf *file, struct yi_error *error)
 {
 	struct yi_text model, pre;

@@ -12,7 +12,7 @@
 #include "tools/runner/mem.h"
 #include "tools/runner/vocab.h"
 
-/* What a token's text makes of it. */
+/* Role of a token, by its text. */
 enum role {
 	ROLE_END,        /* ends a generation */
 	ROLE_FIM_PREFIX, /* fill-in-the-middle marks: the first of each kind is a control token */
@@ -98,7 +98,7 @@ static const struct {
 	{ROLE_SHOWN, "<|constrain|>"},
 };
 
-/* An id the file names; absent keeps the default, one beyond the vocabulary is refused. */
+/* Reads an id from the file; if absent the default stays, one beyond the vocabulary is refused. */
 static int read_id(struct yi_vocab *vocab, const struct yi_gguf *file, const char *key,
 		   int32_t *ret_id, struct yi_error *error)
 {
@@ -258,7 +258,10 @@ static bool holds(const char *text, size_t len, const char *word)
 	return false;
 }
 
-/* Files don't say which special tokens swallow blanks; for one family it is known by name. */
+/*
+ * Files don't say which special tokens swallow blanks; for one family of models it is known by
+ * name.
+ */
 static void mark_rstrip(struct yi_vocab *vocab, const struct yi_gguf *file)
 {
 	static const char *const plain[] = {"<unk>", "<s>", "<|endoftext|>"};
