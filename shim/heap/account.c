@@ -8,18 +8,23 @@
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
 
-/* Key tables start small: the first 1024 slots lie in the heap's hot page anyway. */
+/* Initial size of a key table: its first 1024 slots lie in the heap's hot page anyway. */
 #define KEY_SLOTS_FIRST 1024u
-/* This many times a hot key was not where its hash points: the table grows. */
+/*
+ * The table grows after this many lookups that found a key in another slot than its hash points to.
+ */
 #define KEY_MISSES 1024u
-/* A return address that is seen at more heights than this is recursion: it is keyed without height. */
+/* A return address seen at more heights than this is recursion: it gets one row for all heights. */
 #define HEIGHTS_LIMIT 32u
-/* With so many rows a heap tells no more heights apart. */
+/* From this many rows on, a heap makes new rows for all heights only. */
 #define ROWS_BY_HEIGHT 2048u
 /* A frame farther below the stack's top than this is on another stack (fiber, signal stack). */
 #define STACK_SPAN ((uintptr_t)16 << 20)
 
-/* Side tables come from chunks of this size; freed ones are reused by exact size. */
+/*
+ * Chunks whose address is kept. Freed side entries are reused by exact size, one list (bin) per
+ * size.
+ */
 #define CHUNKS_KNOWN 16u
 #define SIDE_QUANTUM 192u /* 64 slots */
 #define SIDE_BINS 66u     /* up to 12,288 bytes: a span of 16-byte slots */
@@ -35,10 +40,10 @@ static struct {
 	void *bin[SIDE_BINS];
 	size_t mapped_bytes;
 	struct tm_side_chunk chunk[CHUNKS_KNOWN];
-	unsigned chunks; /* more than CHUNKS_KNOWN: not all are */
+	unsigned chunks; /* chunks so far; those beyond CHUNKS_KNOWN are not in chunk[] */
 } side;
 
-/* A raw fork's child may find the lock held by a thread that it does not have. */
+/* In a raw fork's child a thread that it lacks may hold the lock: free side memory is lost then. */
 static void lock_side(void)
 {
 	if (tm_lock_acquire(&side_lock) != TM_LOCK_STOLEN)
@@ -64,7 +69,7 @@ static unsigned probe(const struct tm_heap *h, uint64_t key, uint64_t *ret_slot)
 
 static void rehash(struct tm_heap *h, uint64_t slots)
 {
-	/* Only the owner reads this table, and it is busy: a nested signal handler sees the twin. */
+	/* only the owner reads this table, and it is busy: a nested signal handler sees the twin */
 	for (uint64_t i = 0; i <= h->key_mask; i++)
 		h->key_slot[i] = 0;
 	h->key_mask = slots - 1;
@@ -77,7 +82,7 @@ static void rehash(struct tm_heap *h, uint64_t slots)
 	}
 }
 
-/* A row's height field: 16 bytes a step, 0 is taken. */
+/* A row's height field, in units of 16 bytes plus 1, since 0 means all heights. */
 static uint16_t height16(uintptr_t height)
 {
 	height = height / 16 + 1;
@@ -105,7 +110,8 @@ static unsigned add_row(struct tm_heap *h, uint64_t key, struct tm_site site)
 	row->bytes = 0;
 	if (TM_UNLIKELY(tm_tier_is_ruled()))
 		h->lists_of_row[h->rows] = TM_RULED_LISTS;
-	__atomic_store_n(&row->key, key, __ATOMIC_RELEASE); /* a reader may look on */
+	/* release: a reader of the ledger may see the row from here on */
+	__atomic_store_n(&row->key, key, __ATOMIC_RELEASE);
 	h->rows++;
 	probe(h, key, &slot);
 	h->key_slot[slot] = (uint16_t)id;
@@ -114,7 +120,10 @@ static unsigned add_row(struct tm_heap *h, uint64_t key, struct tm_site site)
 	return id;
 }
 
-/* New heights per return address, counted by its hash: a collision only makes it fewer. */
+/*
+ * Count a new height of a return address, by its hash. True: it has too many. A collision only
+ * lowers the limit.
+ */
 static bool has_many_heights(struct tm_heap *h, uintptr_t return_address)
 {
 	uint8_t *count = &h->heights[(return_address ^ return_address >> 8) % TM_HEAP_HEIGHTS];
@@ -126,9 +135,9 @@ static bool has_many_heights(struct tm_heap *h, uintptr_t return_address)
 }
 
 /*
- * Known, but another key sits where the hash points: a larger table keeps them apart, and in the largest
- * the two change places, so that the one that is asked for more often is mostly found at once. All slots
- * from there to here are taken, so that both are still found.
+ * The key was found, but another one is in the slot that its hash points to. A larger table
+ * separates them. In the largest table the two change places, so that the one looked up more often
+ * is mostly found at once; as all slots between the two are in use, both can still be found.
  */
 static void bring_home(struct tm_heap *h, uint64_t key, uint64_t slot)
 {
@@ -159,7 +168,7 @@ TM_NOINLINE unsigned tm_account_find(struct tm_heap *h, uint64_t key, struct tm_
 	}
 	if (h->rows >= TM_ROW_LIMIT)
 		return 0;
-	/* Later rows are kept for new sites. */
+	/* the remaining rows are kept for new sites */
 	if (h->rows >= ROWS_BY_HEIGHT || site.frame > h->stack_top ||
 	    h->stack_top - site.frame > STACK_SPAN || has_many_heights(h, site.return_address))
 		key = plain_key;
@@ -230,7 +239,10 @@ static void *take_from_bin(size_t bin)
 	return p;
 }
 
-/* [side lock] What was left of the last chunk is kept for smaller needs. */
+/*
+ * [side lock] Take a piece from the current chunk, or from `chunk` if that is given: then what is
+ * left of the old one goes to a bin.
+ */
 static void *take_from_chunk(size_t bin, char *chunk, size_t chunk_bytes)
 {
 	size_t bytes = bin * SIDE_QUANTUM;
@@ -253,7 +265,7 @@ static void *take_from_chunk(size_t bin, char *chunk, size_t chunk_bytes)
 	return p;
 }
 
-/* [side lock] The kernel has nothing left: part of a larger piece. */
+/* [side lock] The kernel gives no more memory: split a larger free piece. */
 static void *split_larger(size_t bin)
 {
 	for (size_t larger = bin + 1; larger < SIDE_BINS; larger++) {
@@ -267,7 +279,7 @@ static void *split_larger(size_t bin)
 	return NULL;
 }
 
-/* [side lock] Small ones in a row are one. */
+/* [side lock] Record a chunk; adjoining small ones count as one. */
 static void note_chunk(char *chunk, size_t bytes)
 {
 	struct tm_side_chunk *last = &side.chunk[side.chunks == 0 ? 0 : side.chunks - 1];
@@ -327,8 +339,8 @@ void *tm_account_side_take(size_t bytes)
 	if (p != NULL)
 		return p;
 	/*
-	 * An address limit: free memory of the spans serves too, whole units first, since side entries
-	 * stay where they are. Its lock ranks before ours.
+	 * Under an address limit free memory of the spans' part serves too, whole units first,
+	 * since side entries never move. That part's lock ranks before ours.
 	 */
 	for (size_t pages = TM_UNIT_PAGES; pages >= TM_GRANULE_PAGES && p == NULL; pages /= 32) {
 		char *chunk = tm_extent_take(TM_PART_SPAN, pages, pages);

@@ -34,7 +34,7 @@
 #include "shim/heap/store.h"
 
 #define TM_ARENA_LINE ((size_t)256)
-/* ^Objects begin at line 1: a slot of index 0 takes the slower path when it is freed. */
+/* Objects begin at line 1: a slot of index 0 takes the slower path when it is freed. */
 #define TM_ARENA_FIRST 1u
 #define TM_ARENA_LINES 256u
 /* The largest object: two of them fill a block, which would hold only one of anything larger. */
@@ -44,8 +44,8 @@
 #define TM_ARENA_LISTS offsetof(struct tm_heap, arena)
 
 struct tm_arena_block {
-	uint64_t used[TM_ARENA_LINES /
-		      64]; /* bit per line in use; stored before an object is handed out */
+	/* a bit per line in use; stored before an object is handed out */
+	uint64_t used[TM_ARENA_LINES / 64];
 	struct tm_arena_block *next, *prev; /* the heap's list of blocks */
 	struct tm_granule *granule;
 	uint32_t began; /* epoch of the first object since the block was last empty */
@@ -53,8 +53,7 @@ struct tm_arena_block {
 	uint16_t given; /* bit per page that was given back and not used since */
 	bool adopted;
 	bool kept;
-	uint8_t klass
-		[TM_ARENA_LINES]; /* class of the object that starts at each line; 0: none does */
+	uint8_t klass[TM_ARENA_LINES]; /* of the object that starts at each line; 0: none */
 };
 
 TM_INLINE bool tm_arena_is(const struct tm_granule *head)
@@ -93,8 +92,8 @@ TM_INLINE size_t tm_arena_bytes(const struct tm_granule *head, uint32_t line)
 }
 
 /*
- * Allocate an object of TM_SMALL_MAX to TM_ARENA_MAX bytes if the row of this site is temporary;
- * the calling thread holds no heap. For use before the slow path, with the account. NULL: take the
+ * Allocate an object of TM_SMALL_MAX to TM_ARENA_MAX bytes from the calling thread's heap, if the
+ * row of this site is temporary. For use before the slow path, with the account. NULL: take the
  * slow path.
  */
 void *tm_arena_take(size_t size, struct tm_site site);

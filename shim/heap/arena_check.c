@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* arena_check: what is true of arenas (arena.h): verified, and made true again in a fork's child. */
+/* arena_check: checks the invariants of arenas (arena.h), and restores them in a fork's child. */
 #include "shim/heap/account.h"
 #include "shim/heap/arena.h"
 #include "shim/heap/span.h"
@@ -9,7 +9,7 @@ static void entry_is_free(const struct tm_granule *g, unsigned line)
 	*(tm_entry8 *)tm_span_entry(g, line) = UINT64_MAX;
 }
 
-/* What its thread wrote last may be missing: then the rest of the list is. */
+/* Mark a list's objects free. Its thread's last stores may be missing: then the rest is dropped. */
 static void list_is_free(const struct tm_heap *h, struct tm_slot **link)
 {
 	for (; *link != NULL; link = &(*link)->next) {
@@ -84,7 +84,7 @@ static int check_block(const struct tm_heap *h, const struct tm_arena_block *b)
 	return 0;
 }
 
-/* Class 0: any. */
+/* Check a list of freed objects of a class; 0: of any class. */
 static int check_list(const struct tm_slot *s, unsigned klass)
 {
 	for (; s != NULL; s = s->next) {

@@ -8,7 +8,7 @@
 #define CHUNKS 16u
 #define CHUNK_BYTES ((uint32_t)64 << 10)
 #define CHUNK_BLOCK_MAX ((size_t)16 << 10)
-/* Mappings of their own, for larger requests; a fixed number, since this is for emergencies. */
+/* Separate mappings for larger requests; a fixed number, since this is for emergencies. */
 #define MAPPINGS 64u
 #define RESETTING ((uint32_t)1 << 31)
 #define MAGIC_LIVE UINT64_C(0x7465726d6c697665)
@@ -19,7 +19,9 @@ struct header {
 	uint64_t bytes;
 };
 
-/* The first chunk, for most programs the only one; the others are mapped together when it is full. */
+/*
+ * The first chunk, for most programs the only one; the others are mapped at once when it is full.
+ */
 static TM_ALIGNED(4096) char first[CHUNK_BYTES];
 static _Atomic(char *) others;
 
@@ -32,7 +34,7 @@ static char *chunk_start(uint32_t i)
 	return more == NULL ? NULL : more + (i - 1) * (size_t)CHUNK_BYTES;
 }
 
-/* Any thread, any context: whoever comes second gives its mapping back. */
+/* Map the other chunks. Any thread, any context: the loser of a race unmaps its own. */
 static void map_others(void)
 {
 	char *none = NULL, *more;
@@ -52,7 +54,7 @@ static struct {
 static _Atomic uint32_t current;
 
 static struct {
-	_Atomic uintptr_t start; /* 0 free, 1 being filled in */
+	_Atomic uintptr_t start; /* 0: unused, 1: being set up */
 	size_t bytes;
 } mapping[MAPPINGS];
 
@@ -84,7 +86,7 @@ busy:
 	return NULL;
 }
 
-/* A chunk without live blocks starts anew. */
+/* Reuse a chunk from its start if it has no live blocks. */
 static void reset(uint32_t i)
 {
 	uint32_t none = 0;
@@ -105,7 +107,7 @@ void *tm_emergency_map(size_t bytes, size_t align)
 
 		if (!atomic_compare_exchange_strong(&mapping[i].start, &none, 1))
 			continue;
-		/* Alignments above a page cost their address space: the block starts inside. */
+		/* for alignments above a page the block starts inside the mapping */
 		char *p = total < bytes ? NULL : tm_mem_map(total);
 		if (p == NULL) {
 			atomic_store(&mapping[i].start, 0);
@@ -146,7 +148,7 @@ void *tm_emergency_alloc(size_t bytes, size_t align)
 	return tm_emergency_map(bytes, align);
 }
 
-/* CHUNKS: in none. */
+/* The chunk that p lies in; CHUNKS: none. */
 static uint32_t chunk_of(const void *p)
 {
 	char *more = atomic_load_explicit(&others, memory_order_acquire);

@@ -13,7 +13,7 @@ struct census {
 	uint32_t sparse_granules;
 };
 
-/* One unit's masks against the free runs in it, given as a bit per granule that has a used page. */
+/* Check a unit's masks against its free runs. `used`: a bit per granule that has a used page. */
 static const char *check_unit(const struct tm_part_state *ps, uint32_t at, uint32_t used,
 			      struct census *c)
 {
@@ -85,7 +85,7 @@ static const char *check_list(const struct tm_unit_list *list, bool whole)
 	return n == list->count && list->last == prev ? NULL : "unit: a list's count is its length";
 }
 
-/* Free run at page, or 0; moves nothing. */
+/* Length of the free run that begins at this page, or 0. */
 static uint32_t run_pages(uint32_t page)
 {
 	uint32_t tag = tm_zone.tags[page];

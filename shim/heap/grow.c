@@ -12,39 +12,40 @@
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
 
-/* Addresses behind a block, as a multiple of its length when it gets a range. */
+/* Length of a range, as a multiple of its block's length when it gets the range. */
 #define ROOM_FACTOR 8u
-#define ROOM_FACTOR_TIGHT 2u /* once half of the zone is spent */
+#define ROOM_FACTOR_TIGHT 2u /* once half of the zone's addresses are used */
 #define ROOM_UNITS_MIN 4u
 
-/* Ranges are cut from larger reservations, so that they scatter less between the parts. */
+/* Ranges are cut from larger reservations, so that they are less scattered between the parts. */
 #define CHUNK_UNITS_MIN 32u
 #define CHUNK_UNITS_MAX 512u
 
 /*
- * A block that doubled when it came here won't grow again before it is full: where it covers less than
- * this of its one unit, a huge page would bring half a unit for nothing. One that grows by steps is
- * soon there.
+ * A block that doubled when it got its range won't grow again before it is full. If it covers less
+ * than this of its only unit, a huge page would make half a unit resident for nothing. A block that
+ * grows in steps soon fills it.
  */
 #define LEAPT_BYTES (TM_UNIT_BYTES / 4 * 3)
 
-/* The process has so much: then ranges get huge pages. */
+/* Ranges get huge pages once the process has this much memory. */
 #define HUGE_FROM_BYTES ((size_t)32 << 20)
 
-#define CLASSES 20     /* of ranges by the power of two of their units: up to the whole zone */
-#define CACHE_LOOKS 32 /* freed ranges looked at for one that has memory */
+#define CLASSES 20     /* classes of ranges by powers of two of units, up to the whole zone */
+#define CACHE_LOOKS 32 /* freed ranges searched for one that has memory */
 
 struct tm_range {
 	struct tm_range *next;
 	struct tm_range *prev;
 	uint32_t unit;   /* [const] first unit */
 	uint32_t units;  /* [const] a power of two */
-	uint32_t mapped; /* [lock] units from the first that are mapped */
-	uint32_t used;   /* [lock] of them the block's; 0: free */
-	uint32_t tick;   /* [lock] of the last change */
-	uint32_t image;  /* [lock] grow.image when it came onto its list */
-	bool advised;    /* [lock] huge pages were asked for, for all that is mapped */
-	bool leapt; /* [lock] its block grew by a half and more, and leaves most of a unit empty */
+	uint32_t mapped; /* [lock] mapped units, from the first on */
+	uint32_t used;   /* [lock] of these the block's; 0: free */
+	uint32_t tick;   /* [lock] grow.tick at the last change */
+	uint32_t image;  /* [lock] grow.image when it was put on its list */
+	bool advised;    /* [lock] MADV_HUGEPAGE was given for all that is mapped */
+	/* [lock] its block grew by half or more at once and leaves part of its unit empty */
+	bool leapt;
 };
 
 struct range_list {
@@ -56,11 +57,11 @@ static struct {
 	struct tm_lock lock;
 	bool ready;
 	uint32_t tick;
-	uint32_t image; /* how often all lists were dropped */
+	uint32_t image; /* how often all lists were dropped, after a raw fork */
 	struct range_list live;
 	struct range_list cached;        /* free, with memory; most recent first */
 	struct tm_range *empty[CLASSES]; /* free, nothing mapped */
-	uint32_t chunk_unit;             /* rest of the newest reservation */
+	uint32_t chunk_unit;             /* unused rest of the newest reservation */
 	uint32_t chunk_units;
 	uint32_t next_chunk_units;
 	size_t mapped_units;
@@ -70,7 +71,9 @@ static struct {
 static TM_AT_START_CODE void lock_grow(void)
 {
 	if (TM_UNLIKELY(tm_lock_acquire(&grow.lock) == TM_LOCK_STOLEN)) {
-		/* half-changed lists: ranges of this process's past stay as they are, out of use */
+		/*
+		 * lists may be half changed: drop them, and leave the ranges that were free unused
+		 */
 		grow.live = (struct range_list){NULL, NULL};
 		grow.cached = grow.live;
 		for (int i = 0; i < CLASSES; i++)
@@ -138,7 +141,7 @@ static size_t units_of(size_t bytes)
 	return (bytes + TM_UNIT_BYTES - 1) >> TM_UNIT_SHIFT;
 }
 
-/* Units of a range for a block of so many: a power of two with room to grow. */
+/* Length in units of a range for a block of `units`: a power of two, with room to grow. */
 static uint32_t range_units(size_t units)
 {
 	size_t zone_units = tm_zone.limit >> TM_UNIT_SHIFT;
@@ -150,7 +153,7 @@ static uint32_t range_units(size_t units)
 	return (uint32_t)1 << tm_bits_log2_up(tm_bits_max(want, ROOM_UNITS_MIN));
 }
 
-/* Addresses that were never used. */
+/* Make a range of addresses that were never used. */
 static struct tm_range *new_range(uint32_t units)
 {
 	uint32_t chunk = (uint32_t)tm_bits_max(units, grow.next_chunk_units);
@@ -163,7 +166,7 @@ static struct tm_range *new_range(uint32_t units)
 			if (!tm_zone_reserve(TM_PART_GROW, (size_t)chunk << TM_UNIT_SHIFT, &page))
 				return NULL;
 		}
-		/* the rest of the old chunk is lost: addresses only */
+		/* the rest of the old reservation is lost: addresses only */
 		grow.chunk_unit = page / TM_UNIT_PAGES;
 		grow.chunk_units = chunk;
 		grow.next_chunk_units = (uint32_t)tm_bits_min(2 * chunk, CHUNK_UNITS_MAX);
@@ -210,8 +213,8 @@ static void set_used(struct tm_range *r, uint32_t units)
 }
 
 /*
- * In a small process the unit in which a block ends is worth more than its faults: a string that grows
- * to 4 MiB and some is no cache.
+ * In a small process the memory of a block's last unit is worth more than its faults: a string that
+ * grows to 4 MiB is no cache.
  */
 static bool is_worth_huge_pages(const struct tm_range *r, uint32_t units)
 {
@@ -222,14 +225,14 @@ static bool is_worth_huge_pages(const struct tm_range *r, uint32_t units)
 	return tm_extent_used_bytes() + (grow.mapped_units << TM_UNIT_SHIFT) >= HUGE_FROM_BYTES;
 }
 
-/* All of the range, of which units are about to count as mapped, so that it stays one mapping. */
+/* Advise the whole range, whose mapped length becomes `units`, so that it stays one mapping. */
 static void advise(struct tm_range *r, uint32_t units)
 {
 	enum tm_huge_step step = tm_huge_allowed();
 	uint32_t from = r->mapped;
 
 	if (step == TM_HUGE_ON_THP && !r->advised) {
-		/* but not over what the program advised itself */
+		/* but not the mapped units if the program gave advice there */
 		if (!tm_zone_is_tainted(r->unit * TM_UNIT_PAGES, (size_t)units * TM_UNIT_PAGES))
 			from = 0;
 		if (is_worth_huge_pages(r, units))
@@ -241,7 +244,10 @@ static void advise(struct tm_range *r, uint32_t units)
 	tm_huge_stand(r->unit + from, units - from, step);
 }
 
-/* Map units more, huge pages if there are any. What is mapped already grows, and stays one mapping. */
+/*
+ * Map the range up to `units`, with huge pages if allowed. The existing mapping is extended, so
+ * that it stays one.
+ */
 static int map_to(struct tm_range *r, uint32_t units)
 {
 	size_t bytes = (size_t)(units - r->mapped) << TM_UNIT_SHIFT;
@@ -253,7 +259,7 @@ static int map_to(struct tm_range *r, uint32_t units)
 	if (r->mapped)
 		err = tm_zone.os->extend(range_addr(r, r->mapped - 1), TM_UNIT_BYTES,
 					 TM_UNIT_BYTES + bytes);
-	/* the program may have split the mapping by advice or protection: another one beside it */
+	/* the program may have split the mapping by advice or protection: add another one */
 	if (err == -EFAULT || err == -EINVAL) {
 		err = tm_zone.os->map_at(addr, bytes, PROT_READ | PROT_WRITE);
 		if (!err)
@@ -270,7 +276,7 @@ static int map_to(struct tm_range *r, uint32_t units)
 	return err;
 }
 
-/* Unmap all but so many units. Returns the bytes given back. */
+/* Unmap all but the first `units` units. Returns the bytes given back. */
 static size_t unmap_from(struct tm_range *r, uint32_t units)
 {
 	size_t bytes;
@@ -286,7 +292,7 @@ static size_t unmap_from(struct tm_range *r, uint32_t units)
 	return bytes;
 }
 
-/* A freed range whose memory fits best: enough if possible, else the most. */
+/* Take the freed range whose mapped memory fits best: the least that is enough, else the most. */
 static struct tm_range *cached_range(size_t units)
 {
 	struct tm_range *best = NULL;
@@ -322,7 +328,10 @@ struct tm_range *tm_grow_alloc(size_t bytes, size_t old_bytes)
 	if (units > tm_zone.limit >> TM_UNIT_SHIFT)
 		return NULL;
 	lock_grow();
-	/* somebody else's mapping may stand in a range: it is lost, the next is tried */
+	/*
+	 * another mapping of the process may lie in the range: then it is lost and the next is
+	 * tried
+	 */
 	for (int attempt = 0; attempt < 3; attempt++) {
 		int err;
 
@@ -351,7 +360,7 @@ struct tm_range *tm_grow_alloc(size_t bytes, size_t old_bytes)
 }
 
 /*
- * The kernel moves one mapping at a time (before Linux 6.17); a block has several where the program
+ * Before Linux 6.17 the kernel moves one mapping at a time; a block has several where the program
  * gave advice. What can't be moved is copied, so that this can't fail.
  */
 static void move_units(const struct tm_range *from, const struct tm_range *to, uint32_t units)
@@ -366,14 +375,14 @@ static void move_units(const struct tm_range *from, const struct tm_range *to, u
 			__builtin_memcpy(range_addr(to, i), range_addr(from, i), TM_UNIT_BYTES);
 }
 
-/* Move the block into a range with room for units. */
+/* Move the block into a range with room for `units`. NULL: no memory, nothing changed. */
 static struct tm_range *move(struct tm_range *old, size_t units)
 {
 	struct tm_range *r = empty_range(units);
 
 	if (r == NULL)
 		return NULL;
-	/* the target must be free of others' mappings before pages are moved over it */
+	/* mapped first, so that pages are never moved over another mapping of the process */
 	if (map_to(r, (uint32_t)units)) {
 		(void)unmap_from(r, 0);
 		put_free(r);
@@ -409,7 +418,7 @@ struct tm_range *tm_grow_resize(struct tm_range *range, size_t bytes)
 	return r;
 }
 
-/* The program changed how its pages behave: the next owner shall not meet that. */
+/* Unmap a range whose pages the program tainted, so that the next block doesn't inherit that. */
 static void discard(struct tm_range *r)
 {
 	(void)unmap_from(r, 0);
@@ -433,7 +442,7 @@ static size_t retained_bytes(void)
 	return (grow.mapped_units - grow.used_units) << TM_UNIT_SHIFT;
 }
 
-/* A cached range of which nothing is mapped any more. */
+/* Move a cached range to the empty ones if nothing of it is mapped any more. */
 static void put_away(struct tm_range *r)
 {
 	if (r->mapped != 0)
@@ -442,7 +451,7 @@ static void put_away(struct tm_range *r)
 	push_empty(r);
 }
 
-/* No more than so many bytes of what is mapped beyond so many units. */
+/* Unmap what is mapped beyond `units`, at most bytes_max. Returns the bytes. */
 static size_t unmap_some(struct tm_range *r, uint32_t units, size_t bytes_max)
 {
 	size_t spare = r->mapped > units ? r->mapped - units : 0;
@@ -450,7 +459,10 @@ static size_t unmap_some(struct tm_range *r, uint32_t units, size_t bytes_max)
 	return unmap_from(r, r->mapped - (uint32_t)tm_bits_min(spare, bytes_max >> TM_UNIT_SHIFT));
 }
 
-/* Give back what no block covers of the ranges last changed so many ticks ago. */
+/*
+ * Unmap what no block covers in ranges unchanged for `ticks` ticks, down to keep_bytes and at most
+ * bytes_max. Returns the bytes.
+ */
 static size_t trim(uint32_t ticks, size_t keep_bytes, size_t bytes_max)
 {
 	size_t bytes = 0;

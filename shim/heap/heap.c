@@ -14,15 +14,16 @@
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
 
-/* The heaps live below the zone, far enough for the zone's own tables. */
+/* Heaps lie below the zone, far enough to leave room for the zone's tables. */
 #define BASE_DISTANCE ((uintptr_t)64 << 30)
 #define BASE_TRIES 64u
-/* An orphan is looked at when this much and an eighth of its spans was freed into it. */
+/* An orphan is trimmed once this much plus an eighth of its size was freed into it. */
 #define ORPHAN_LOOK_BYTES ((size_t)256 << 10)
 
 /*
- * Lists that are always empty, for a heap address and its twin alike. Never written, and not const: as
- * zero pages they are never resident, as constants they would be pages of the file.
+ * Lists that are always empty, in place of a heap and its twin for a thread without one. Never
+ * written, and not const: zero pages are never resident, while constants would be pages of the
+ * file.
  */
 static TM_ALIGNED(4096) char none[2 * TM_HEAP_TWIN];
 
@@ -31,16 +32,16 @@ TM_TLS uintptr_t tm_heap_word = (uintptr_t)none;
 static struct {
 	struct tm_lock lock;
 	uintptr_t base;
-	uint32_t created;      /* strides tried so far */
+	uint32_t created;      /* strides used or tried so far */
 	struct tm_heap *first; /* all heaps, newest first; read without the lock by reports */
 	struct tm_heap *orphans;
 	struct tm_heap *shared;
 	struct tm_heap *_Atomic annex[TM_TIER_COUNT];
 	_Atomic uint32_t orphan_count;
-	bool wipe; /* [const after boot] a raw fork's child shall find its heap empty */
+	bool wipe; /* [const after boot] the kernel wipes heaps in a raw fork's child */
 } heaps = {.lock = TM_LOCK_INIT(TM_RANK_THREAD)};
 
-/* A raw fork's child may find the lock held by a thread that it does not have: orphans are lost. */
+/* In a raw fork's child a thread that it lacks may hold the lock: orphans are lost then. */
 static void lock_heaps(void)
 {
 	if (tm_lock_acquire(&heaps.lock) != TM_LOCK_STOLEN)
@@ -53,7 +54,7 @@ static void lock_heaps(void)
 
 TM_AT_START_CODE bool tm_heap_word_is_none(uintptr_t word)
 {
-	/* its address may have the twin's bit itself */
+	/* the address of `none` may have the twin's bit itself */
 	return word == (uintptr_t)none || word == ((uintptr_t)none | TM_HEAP_BUSY);
 }
 
@@ -83,7 +84,7 @@ static struct tm_heap *create(void)
 				tm_mem_unmap((void *)at, TM_HEAP_STRIDE);
 		}
 		if (rc == -EEXIST)
-			continue; /* somebody else's mapping sits there: leave the place to it */
+			continue; /* another mapping of the process lies there: skip it */
 		if (rc != 0) {
 			heaps.created--;
 			return NULL;
@@ -107,7 +108,7 @@ TM_AT_START_CODE int tm_heap_init(void)
 	tm_account_init();
 	tm_trim_init();
 	tm_annex_init();
-	/* The first stride decides whether the whole place is likely free. */
+	/* if the first page is free the whole range probably is */
 	for (unsigned i = 0; i < BASE_TRIES; i++) {
 		heaps.base = (tm_zone.base - BASE_DISTANCE - i * (uintptr_t)4 * TM_ROWS_OFFSET) &
 			     ~(TM_UNIT_BYTES - 1);
@@ -133,7 +134,7 @@ void tm_heap_wipe_on_fork(enum tm_heap_wipe wipe)
 	heaps.wipe = true;
 	if (heaps.created == 0)
 		return;
-	/* Places that were skipped make this fail half-way: then one by one. */
+	/* one by one, since strides that were skipped would make a single call fail half-way */
 	for (struct tm_heap *h = heaps.first; h != NULL; h = h->next) {
 		if (wipe == TM_HEAP_WIPE)
 			tm_mem_wipeonfork(h, TM_HEAP_STRIDE);
@@ -271,7 +272,7 @@ void tm_heap_orphan(struct tm_heap *h)
 	tm_lock_release(&heaps.lock);
 }
 
-/* From the first orphan that `take` finds something in. */
+/* Take from the first orphan in which `take` finds something. */
 static bool take_from_orphans(struct tm_heap *h,
 			      bool (*take)(struct tm_heap *from, struct tm_heap *to,
 					   unsigned klass),
@@ -373,7 +374,7 @@ void tm_heap_unlock(void)
 TM_AT_START_CODE void tm_heap_fork_child(struct tm_heap *mine)
 {
 	for (struct tm_heap *h = heaps.first; h != NULL; h = h->next) {
-		/* nobody will adopt them */
+		/* these are never adopted, which would settle them */
 		if ((h == heaps.shared ||
 		     atomic_load_explicit(&h->state, memory_order_relaxed) == TM_HEAP_ANNEX) &&
 		    tm_inherit_is_open(h))

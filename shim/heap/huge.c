@@ -8,21 +8,28 @@
 #include "shim/os/buddy.h"
 #include "shim/os/clock.h"
 
-/* Each heap has partly used spans of many classes: spans are dense for all of them from here on (H58). */
+/*
+ * Each heap has partly used spans of many classes: once the part has this much per heap, spans
+ * count as dense (H58).
+ */
 #define HUGE_FROM_SPAN_BYTES ((size_t)64 << 20)
 
-/* The guard: so much stays free in pieces of 2 MiB beyond what is asked for. */
+/*
+ * Guard against compaction: this much must stay free in pieces of 2 MiB beyond the request. Looked
+ * up every LOOK_MS.
+ */
 #define ROOM_BYTES ((uint64_t)64 << 20)
 #define LOOK_MS 1000u
-/* Less than this is no reason to read a file. */
+/* For less than this no file is read the first time. */
 #define WORTH_BYTES ((size_t)8 << 20)
 
 struct tm_huge_state tm_huge TM_AT_START_DATA;
 struct tm_huge_os tm_huge_os = {.free_bytes = tm_buddy_huge_bytes, .now_ms = tm_clock_ms};
 
 static struct {
-	_Atomic uint64_t looked_ms; /* 0: never */
-	_Atomic uint64_t room; /* bytes in pieces of 2 MiB as of then, less what was taken since */
+	_Atomic uint64_t looked_ms; /* time of the last look; 0: never */
+	/* free bytes in pieces of 2 MiB at that time, less what was advised since */
+	_Atomic uint64_t room;
 	_Atomic bool owed[TM_PART_COUNT];
 } guard;
 
@@ -118,7 +125,7 @@ void tm_huge_advise(uint32_t page, size_t units)
 {
 	struct tm_unit *u = tm_zone_unit(page);
 
-	/* runs of units that were not advised yet */
+	/* by runs of units that are not advised yet */
 	for (size_t at = 0, end; at < units; at = end) {
 		end = at + 1;
 		if (u[at].flags & (TM_UNIT_HUGE | TM_UNIT_HUGETLB))

@@ -11,13 +11,18 @@
 #include "shim/heap/purge.h"
 #include "shim/heap/tier.h"
 
-/* Shorter blocks could begin in one granule. */
+/* Least length of a block: of shorter ones two could begin in one granule. */
 #define LEAST_PAGES TM_GRANULE_PAGES
 
-/* A block that grows to this gets room to grow on; below half of it, it goes back among the others. */
+/*
+ * A block that grows to this gets a range of grow.c; one that shrinks below half of it leaves it.
+ */
 #define GROW_FROM_BYTES ((size_t)1 << 20)
 
-/* From here on moving page tables is cheaper than copying: two calls, and mappings split. */
+/*
+ * From this length on moving page tables is cheaper than copying, despite two calls and split
+ * mappings.
+ */
 #define MOVE_FROM_BYTES ((size_t)4 << 20)
 
 static size_t pages_of(size_t bytes)
@@ -42,7 +47,7 @@ void tm_large_publish(void *p, size_t bytes, struct tm_large_home home)
 		g->large.range = home.whose;
 	else
 		g->large.pool = home.whose;
-	/* release: who finds the owner finds the rest */
+	/* release: whoever sees the owner sees the rest */
 	__atomic_store_n(&g->owner, TM_OWNER_LARGE, __ATOMIC_RELEASE);
 }
 
@@ -74,7 +79,7 @@ void *tm_large_take(const struct tm_large_request *r)
 	if (r->bytes > PTRDIFF_MAX || r->align > PTRDIFF_MAX || !tm_tier_admits(r->tier, r->bytes))
 		return NULL;
 	p = take_in(r, r->part);
-	/* holes between the blocks of other tiers are better than nothing */
+	/* as a last resort, free runs between the blocks of other tiers */
 	for (size_t i = 0; p == NULL && i < TM_ARRAY_LEN(others); i++)
 		if (others[i] != r->part && tm_extent_fits(others[i], pages_of(r->bytes)))
 			p = take_in(r, others[i]);
@@ -89,14 +94,14 @@ void *tm_large_alloc(size_t bytes, size_t align, enum tm_fill fill)
 		&(struct tm_large_request){bytes, align, fill, TM_TIER_SESSION, TM_PART_LARGE});
 }
 
-/* Claim the block for freeing; a second free of it, or one of an interior pointer, fails. */
+/* Claim the block for freeing. Fails for a second free or an interior pointer. */
 static int claim(void *p, struct tm_granule *g)
 {
 	uintptr_t owner = TM_OWNER_LARGE;
 
 	if (!tm_large_starts_at(p, g))
 		return -EINVAL;
-	/* acquire: the block's words are read after it */
+	/* acquire: the block's fields are read afterwards */
 	if (!__atomic_compare_exchange_n(&g->owner, &owner, TM_OWNER_NONE, false, __ATOMIC_ACQUIRE,
 					 __ATOMIC_RELAXED))
 		return -EINVAL;
@@ -120,7 +125,7 @@ int tm_large_free(void *p, struct tm_granule *g)
 	return 0;
 }
 
-/* Shrink, or take what follows if it is free. */
+/* Shrink the block, or extend it if the pages behind it are free. */
 static bool resize_in_place(void *p, struct tm_granule *g, size_t pages)
 {
 	enum tm_part part = (enum tm_part)g->large.part;
@@ -144,13 +149,16 @@ static void *copy_to(void *to, void *p, struct tm_granule *g, size_t bytes)
 	return to;
 }
 
-/* Move whole units of a block to the same places in other units. Returns how many bytes were. */
+/*
+ * Move the page tables of whole units of a block to other units. Returns bytes, or 0: nothing was
+ * moved.
+ */
 static size_t move_units(char *to, char *from, size_t bytes)
 {
 	if (tm_zone_is_tainted(tm_zone_page(from), bytes >> TM_PAGE_SHIFT) ||
 	    tm_zone.os->move(from, bytes, to))
 		return 0;
-	/* nobody else has pages in these units; zeros are there now */
+	/* only this block had pages in these units, and they read as zeros now */
 	for (size_t at = 0; at < bytes; at += TM_UNIT_BYTES) {
 		struct tm_unit *u = tm_zone_unit(tm_zone_page(from + at));
 
@@ -160,7 +168,7 @@ static size_t move_units(char *to, char *from, size_t bytes)
 	return bytes;
 }
 
-/* What a block holds, to a place that lies as the block does in its units. */
+/* Move or copy a block's contents to a place with the same offset in its unit. */
 static void carry(char *to, char *from, size_t bytes)
 {
 	size_t head = (size_t) - (uintptr_t)from & (TM_UNIT_BYTES - 1);
@@ -188,7 +196,7 @@ static void *carry_to_grow(void *p, struct tm_granule *g, size_t bytes)
 	tm_large_publish(to, bytes,
 			 (struct tm_large_home){(enum tm_tier)g->tier, TM_PART_GROW, range});
 	tm_tier_add_block((enum tm_tier)g->tier, bytes);
-	/* a pool's slot keeps its pages */
+	/* a pool's slot keeps its pages, so copy */
 	if (tm_large_pool(g) != NULL)
 		__builtin_memcpy(to, p, old_bytes < bytes ? old_bytes : bytes);
 	else
@@ -210,7 +218,7 @@ static void *copy_to_large(void *p, struct tm_granule *g, size_t bytes)
 
 static void count_resize(enum tm_tier tier, size_t old_bytes, size_t bytes)
 {
-	/* never both at once: that would be a peak that nobody saw */
+	/* not both sizes at once, which would count a peak that never was */
 	if (bytes > old_bytes)
 		tm_tier_add_block(tier, bytes - old_bytes);
 	else
@@ -227,7 +235,7 @@ static void *resize_grow(void *p, struct tm_granule *g, size_t bytes)
 
 	if (bytes < GROW_FROM_BYTES / 2)
 		return copy_to_large(p, g, bytes);
-	/* not to be found while its pages move */
+	/* no owner while its pages move, so that nothing finds the block there */
 	__atomic_store_n(&g->owner, TM_OWNER_NONE, __ATOMIC_RELAXED);
 	range = tm_grow_resize(range, lead + bytes);
 	if (range == NULL) {

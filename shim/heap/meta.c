@@ -5,7 +5,7 @@
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
 
-/* Only what is touched becomes resident, so a chunk costs address space alone. */
+/* Only touched pages become resident, so a chunk costs mostly address space. */
 #define CHUNK_BYTES ((size_t)256 << 10)
 #define LARGE_BYTES (CHUNK_BYTES / 2)
 #define GRAIN ((size_t)16)
@@ -20,7 +20,7 @@ static struct {
 	bool ready;
 	char *at; /* free part of the newest chunk */
 	char *end;
-	struct piece *freed[CLASSES]; /* by the power of two that holds them */
+	struct piece *freed[CLASSES]; /* free pieces by power of two */
 	size_t mapped;
 	size_t used;
 } meta = {.lock = TM_LOCK_INIT(TM_RANK_META)};
@@ -58,7 +58,7 @@ static void *bump(size_t piece, size_t align)
 static TM_AT_START_CODE void lock_meta(void)
 {
 	if (tm_lock_acquire(&meta.lock) == TM_LOCK_STOLEN) {
-		/* a list may be half linked: what it held is lost to this process */
+		/* lists may be half changed: their pieces are lost to this process */
 		for (int i = 0; i < CLASSES; i++)
 			meta.freed[i] = NULL;
 		meta.at = NULL;

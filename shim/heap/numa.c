@@ -50,8 +50,8 @@ struct tm_numa_os tm_numa_os = {real_bind, tm_proc_read, real_may_ask, real_proc
 static struct {
 	enum tm_numa wish;                     /* [const after boot] */
 	struct tm_numa_set chosen;             /* [const after boot] of TM_NUMA_NODES */
-	struct tm_numa_set all;                /* nodes with memory that may be used */
-	_Atomic uint32_t known;                /* 0: not looked yet; else the number of nodes + 1 */
+	struct tm_numa_set all;                /* nodes that have memory and are allowed */
+	_Atomic uint32_t known;                /* 0: not known yet; else the number of nodes + 1 */
 	_Atomic uint8_t policy[TM_PART_COUNT]; /* enum tm_numa_policy */
 	_Atomic uint64_t refused;
 } numa = {.wish = TM_NUMA_OFF};
@@ -74,7 +74,7 @@ static bool add_range(struct tm_numa_set *set, struct tm_str range)
 	return true;
 }
 
-/* "0,2-3"; what is no range is left out. */
+/* Parse a list such as "0,2-3"; anything else in it is ignored. */
 static void parse_set(struct tm_numa_set *set, struct tm_str text)
 {
 	struct tm_str range;
@@ -132,7 +132,7 @@ static uint32_t look_at_machine(void)
 		return 0;
 	for (unsigned i = 0; i < TM_NUMA_WORDS; i++)
 		memory.word[i] &= allowed.word[i];
-	/* several threads may come here at once, and write the same */
+	/* several threads may do this at once; they write the same */
 	numa.all = memory;
 	return count_of(&memory);
 }
@@ -159,7 +159,7 @@ static enum tm_numa_policy policy_of(enum tm_part part, uint32_t nodes)
 		       : TM_NUMA_AS_IS;
 }
 
-/* The number of nodes; the machine is looked at once. */
+/* The number of usable nodes, read once. */
 static uint32_t nodes(void)
 {
 	uint32_t known = atomic_load_explicit(&numa.known, memory_order_acquire), count;
@@ -200,7 +200,7 @@ static void bind_part(enum tm_numa_policy policy, uint32_t page, size_t pages)
 		   policy == TM_NUMA_ON_SET ? &numa.chosen : &numa.all);
 }
 
-/* Nothing but the persistent part is looked at unless the user asked. */
+/* Only the persistent part has a policy unless the user asked for one. */
 static bool is_of_interest(enum tm_part part)
 {
 	return numa.wish != TM_NUMA_OFF &&

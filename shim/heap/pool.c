@@ -12,9 +12,9 @@
 #include "shim/heap/tier.h"
 #include "shim/os/proc.h"
 
-/* Made resident so much at a time, with a look at the limit of the control group between. */
+/* Memory is made resident in such steps, with a check of the control group's limit between them. */
 #define POPULATE_BYTES ((size_t)16 << 20)
-/* Of the machine's memory, pools leave so much to others. */
+/* Share of the machine's memory that pools leave to others. */
 #define SPARED_SHARE 8u
 
 struct tm_pools tm_pools;
@@ -33,7 +33,7 @@ static void enter(unsigned number, const struct tm_pool *pool)
 	atomic_store_explicit(&tm_pools.index[at], (uint8_t)(number + 1), memory_order_release);
 }
 
-/* Of blocks: a slot each; of a smaller size: spans. */
+/* What a pool holds: a slot per block, or spans for sizes up to 64 KiB. */
 struct shape {
 	uint64_t count, pages;
 	unsigned klass; /* 0: blocks */
@@ -64,7 +64,7 @@ static int make(const struct tm_pool_wish *wish)
 		return -EEXIST;
 	if (number == TM_POOLS_MAX)
 		return -ENOSPC;
-	/* to make more resident than there is would be the end of this process, or of another */
+	/* making more resident than the machine has would kill this process or another */
 	if (memory != 0 && bytes > memory - tm_pools.wished)
 		return -EFBIG;
 	slot = tm_meta_alloc((size_t)shape.count * sizeof(*slot), 16);
@@ -100,7 +100,7 @@ int tm_pool_make(const struct tm_pool_wish *wish)
 	    __builtin_mul_overflow(wish->bytes + TM_PAGE_BYTES - 1, wish->count, &bytes) ||
 	    bytes > tm_zone.limit / 2)
 		return -EINVAL;
-	/* stolen: a pool that was being made is not counted yet */
+	/* if the lock was stolen, the pool that was being made is not counted yet */
 	(void)tm_lock_acquire(&making);
 	rc = make(wish);
 	tm_lock_release(&making);
@@ -114,7 +114,10 @@ static void push(struct tm_pool *pool, uint32_t page)
 	pool->slot[pool->free++] = page;
 }
 
-/* Where the system call is not to be had, by hand: every page is written. */
+/*
+ * Make memory resident by MADV_POPULATE_WRITE, or by writing every page where that is not
+ * available.
+ */
 static void make_resident(char *at, size_t bytes)
 {
 	for (size_t done = 0, step; done < bytes; done += step) {
@@ -131,7 +134,7 @@ static void make_resident(char *at, size_t bytes)
 	}
 }
 
-/* Whole units get huge pages before they are touched; the last one if slots fill most of it. */
+/* Advise huge pages for whole untouched units, and for the last one if slots fill most of it. */
 static void advise(const struct tm_pool *pool, uint32_t page, size_t pages)
 {
 	size_t units = (pages + TM_UNIT_PAGES / 4) / TM_UNIT_PAGES;
@@ -150,7 +153,7 @@ static bool add_chunk(struct tm_pool *pool, uint32_t slots)
 	struct tm_pool_chunk *chunk = &pool->chunk[pool->chunks];
 	char *at;
 
-	/* whole units: nobody else's blocks share a huge page with the slots */
+	/* whole units, so that no other blocks share a huge page with the slots */
 	if (pages >= TM_UNIT_PAGES)
 		taken = tm_bits_align_up(pages, TM_UNIT_PAGES);
 	at = tm_extent_take((enum tm_part)pool->part, taken,
@@ -162,22 +165,22 @@ static bool add_chunk(struct tm_pool *pool, uint32_t slots)
 	*chunk = (struct tm_pool_chunk){tm_zone_page(at), slots};
 	advise(pool, chunk->page, pages);
 	make_resident(at, pages << TM_PAGE_SHIFT);
-	/* the lowest is handed out first */
+	/* pushed from the top, so that the lowest is handed out first */
 	for (uint32_t i = slots; i-- > 0;) {
 		uint32_t page = chunk->page + i * pool->slot_pages;
 
-		/* nobody owns it; its entry of the page map becomes resident too */
+		/* also makes its entry of the page map resident */
 		__atomic_store_n(&tm_zone_granule(tm_zone_page_addr(page))->owner, TM_OWNER_NONE,
 				 __ATOMIC_RELAXED);
 		push(pool, page);
 	}
 	pool->owned += slots;
-	/* release order for rebuild after a raw fork: the chunk is whole before it counts */
+	/* release: rebuild, after a raw fork, must see only complete chunks */
 	__atomic_store_n(&pool->chunks, (uint8_t)(pool->chunks + 1), __ATOMIC_RELEASE);
 	return true;
 }
 
-/* Slots that the machine has memory for: one that is filled to the brim kills its processes. */
+/* Slots that the machine has memory for: filling its memory up would make it kill processes. */
 static uint32_t room_of(const struct tm_pool *pool)
 {
 	uint64_t available = tm_proc_available_bytes();
@@ -190,7 +193,7 @@ static uint32_t room_of(const struct tm_pool *pool)
 				     UINT32_MAX);
 }
 
-/* [lock] What memory there is: halves where the whole is not to be had. */
+/* [lock] Fill the pool as far as memory allows: halves are tried where the whole fails. */
 static void fill(struct tm_pool *pool)
 {
 	uint32_t left = (uint32_t)tm_bits_min(pool->count - pool->owned, room_of(pool));
@@ -203,7 +206,7 @@ static void fill(struct tm_pool *pool)
 			slots /= 2;
 		slots = (uint32_t)tm_bits_min(slots, left);
 	}
-	/* memory may come: it is tried again, ever more rarely */
+	/* tried again later, since memory may become free, but ever more rarely */
 	pool->next_fill = (uint32_t)tm_bits_min(pool->misses * 2 + 1, UINT32_MAX);
 }
 
@@ -217,12 +220,12 @@ static bool is_out(const struct tm_pool *pool, uint32_t page)
 	       tm_large_pool(g) == pool;
 }
 
-/* A thread that this process doesn't have was at work here: the granules know which slots are out. */
+/* After a raw fork that lost the lock's holder: find by the granules which slots are in use. */
 static TM_COLD void rebuild(struct tm_pool *pool)
 {
 	pool->owned = pool->free = pool->in_use = 0;
 	if (!pool->fills) {
-		/* what was kept is lost to this child */
+		/* free blocks that were kept are lost to this child */
 		for (size_t i = 0; i < tm_zone.len >> TM_GRANULE_SHIFT; i++)
 			pool->in_use += tm_granule_owner(&tm_zone.granules[i]) == TM_OWNER_LARGE &&
 					tm_large_pool(&tm_zone.granules[i]) == pool;
@@ -257,11 +260,11 @@ static void note_use(struct tm_pool *pool)
 		pool->high_water = pool->in_use;
 }
 
-/* [lock] The top slot, if it is as aligned as is asked for. */
+/* [lock] Take the top slot if it is aligned as requested. */
 static void *pop(struct tm_pool *pool, const struct tm_large_request *r)
 {
 	void *p = tm_zone_page_addr(pool->slot[pool->free - 1]);
-	/* what was kept may be of any part: its rule need not choose one */
+	/* kept blocks may be of any part, as a rule need not choose one */
 	enum tm_part part = (enum tm_part)tm_zone_unit(tm_zone_page(p))->part;
 
 	if (r->align > TM_PAGE_BYTES && ((uintptr_t)p & (r->align - 1)) != 0)
@@ -273,7 +276,10 @@ static void *pop(struct tm_pool *pool, const struct tm_large_request *r)
 	return p;
 }
 
-/* [lock] The block is nobody's now. True: its pages go back to the part. */
+/*
+ * [lock] Put a slot back, which has no owner now. True: the caller gives its pages back to the
+ * part.
+ */
 static bool put_back(struct tm_pool *pool, uint32_t page)
 {
 	uint32_t pages = pool->slot_pages;
@@ -283,7 +289,7 @@ static bool put_back(struct tm_pool *pool, uint32_t page)
 		pool->owned--;
 		return true;
 	}
-	/* what the program did to the pages ends with the block */
+	/* undo what the program did to these pages */
 	if (TM_UNLIKELY(tm_zone_is_tainted(page, pages))) {
 		if (!pool->fills) {
 			pool->owned--;
@@ -342,7 +348,7 @@ void *tm_pool_take(struct tm_pool *pool, const struct tm_large_request *r,
 	void *p = NULL;
 
 	*ret_answer = TM_POOL_MISS;
-	/* the ordinary path refuses, and counts that */
+	/* the ordinary path refuses the request and counts that */
 	if (!tm_tier_has_room(r->tier, r->bytes))
 		return NULL;
 	lock(pool);
@@ -398,7 +404,7 @@ int tm_pool_give(void *p, struct tm_granule *g)
 	if (pool == NULL)
 		return -EINVAL;
 	lock(pool);
-	/* two frees of one block come here one after the other */
+	/* a second free of the block is detected here, under the lock */
 	if (!tm_large_starts_at(p, g) || tm_large_pool(g) != pool) {
 		tm_lock_release(&pool->lock);
 		return -EINVAL;

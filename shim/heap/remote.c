@@ -6,7 +6,10 @@
 #include "shim/heap/span.h"
 #include "shim/heap/zone.h"
 
-/* A page of batches at a time; with so many on their way, slots go as chains. */
+/*
+ * Batches are made a page at a time, at most BATCHES_LIMIT per heap; beyond that slots go as
+ * chains.
+ */
 #define BATCHES_AT_ONCE 8u
 #define AHEAD 6
 #define BATCHES_LIMIT 1024u
@@ -30,7 +33,7 @@ static void push_batch(_Atomic(struct tm_batch *) *stack, struct tm_batch *b)
 		;
 }
 
-/* Where the account keeps the slot's entry; NULL without an account. */
+/* The slot's side entry; NULL where spans have none. */
 static void *entry_of(struct tm_granule *g, const void *slot)
 {
 	struct tm_granule *head = tm_span_head(g);
@@ -70,7 +73,7 @@ static bool make_batches(struct tm_heap *mine, struct tm_outbox *box)
 	return true;
 }
 
-/* NULL: so many are on their way, or memory is short. */
+/* Take an empty batch. NULL: the limit is reached, or memory is short. */
 static struct tm_batch *take_batch(struct tm_heap *mine, struct tm_outbox *box)
 {
 	struct tm_batch *b = box->empty;
@@ -84,7 +87,10 @@ static struct tm_batch *take_batch(struct tm_heap *mine, struct tm_outbox *box)
 	return b;
 }
 
-/* Its batch goes on its way; one that is empty takes its place if there is one. */
+/*
+ * Hand over the magazine's batch and put an empty one in its place. Without one its slots go as a
+ * chain.
+ */
 TM_NOINLINE void tm_remote_hand_over(struct tm_heap *mine, struct tm_magazine *m)
 {
 	uintptr_t owner = m->owner;
@@ -94,7 +100,10 @@ TM_NOINLINE void tm_remote_hand_over(struct tm_heap *mine, struct tm_magazine *m
 
 	if (count == 0)
 		return;
-	/* First nothing is in the magazine, then it is in the owner's: a fork's child may lose it. */
+	/*
+	 * the magazine is emptied before the batch is pushed: a fork's child may lose the slots,
+	 * not have them twice
+	 */
 	m->count = 0;
 	m->room = TM_MAGAZINE_ROOM;
 	fresh = take_batch(mine, mine->outbox);
@@ -186,7 +195,7 @@ static bool is_mine(const struct tm_heap *h, const struct tm_granule *g)
 	return TM_LIKELY((tm_granule_owner(g) & ~TM_OWNER_BITS) == (uintptr_t)h);
 }
 
-/* Freed before the fork, where entries are lost. */
+/* Mark a slot free that was freed before the fork, in a child whose entries were lost. */
 static TM_COLD void say_free(struct tm_granule *g, const void *slot)
 {
 	struct tm_granule *head = tm_span_head(g);
@@ -209,7 +218,7 @@ static size_t drain_chain(struct tm_heap *h)
 			say_free(g, slot);
 		if (is_mine(h, g))
 			link_slot(h, slot, g);
-		else /* as below */
+		else /* as in drain_batch */
 			tm_remote_push(tm_granule_owner(g) & ~TM_OWNER_BITS, slot, slot);
 		slot = next;
 		n++;
@@ -217,7 +226,7 @@ static size_t drain_chain(struct tm_heap *h)
 	return n;
 }
 
-/* Slots in batches are slots' starts for certain. */
+/* The entry of a pointer that is certain to be a slot's start. */
 TM_INLINE void *entry_of_start(struct tm_granule *g, uintptr_t bits, const void *slot)
 {
 	uint64_t offset = (uint16_t)(uintptr_t)slot;
@@ -241,7 +250,7 @@ TM_INLINE void drain_batch(struct tm_heap *h, const struct tm_batch *b, bool ent
 		if (entries) {
 			void *entry = entry_of_start(g, bits & TM_OWNER_SOLO, slot);
 
-			/* who freed it wrote there, the next allocation does: fetched meanwhile */
+			/* the freeing thread wrote this line, the next allocation will: fetch it */
 			__builtin_prefetch(entry, 1);
 			slot->entry = entry;
 			if (TM_UNLIKELY(tm_inherit_lost))
@@ -249,7 +258,7 @@ TM_INLINE void drain_batch(struct tm_heap *h, const struct tm_batch *b, bool ent
 		}
 		if (TM_LIKELY(bits <= TM_OWNER_BITS))
 			link_slot(h, slot, g);
-		else /* its span has moved to another heap after the slot was sent here */
+		else /* the span has moved to another heap since the slot was sent here */
 			tm_remote_push(tm_granule_owner(g) & ~TM_OWNER_BITS, slot, slot);
 	}
 }

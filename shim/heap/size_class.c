@@ -10,7 +10,7 @@
 		(b), (uint16_t)((g)*TM_GRANULE_BYTES / (b)), (g), RECIP(b, shift), CHARGE(b)       \
 	}
 
-/* One granule holds a span of every class up to 1 KiB: its slots need no more than a 16-bit offset. */
+/* Spans of classes up to 1 KiB are one granule, so that 16 bits hold a slot's offset. */
 #define SMALL(n) SHAPE((n)*16u, 1, TM_RECIP_SHIFT_SMALL)
 #define SMALL8(n)                                                                                  \
 	SMALL((n) + 1), SMALL((n) + 2), SMALL((n) + 3), SMALL((n) + 4), SMALL((n) + 5),            \

@@ -17,12 +17,12 @@
 #include "shim/os/mem.h"
 
 /*
- * A heap that has grown by an eighth since the last look gives its wholly free spans to all classes
- * before it takes more memory: programs come in phases, each with other sizes.
+ * Before a heap that has grown by an eighth since the last look takes another span, its wholly free
+ * spans go back for use by any class: programs work in phases, each with other sizes.
  */
 #define LOOK_SPANS_MIN 32u
 #define LOOK_GROWTH 8u
-/* But looks take no more than a twentieth of the time: a heap may swing between two sizes. */
+/* But looks take at most a twentieth of the time, since a heap may alternate between two sizes. */
 #define LOOK_SHARE 20u
 
 bool tm_span_keeps_entries = true;
@@ -32,13 +32,13 @@ static size_t entry_bytes(unsigned klass)
 	return klass < TM_SMALL_CLASSES ? 3 : 8;
 }
 
-/* With one more entry for what is left behind the last slot: nothing lies there, so it says free. */
+/* One entry more than slots, for the rest of the span behind the last slot: it always says free. */
 static size_t side_bytes(unsigned klass)
 {
 	return (tm_class_shape[klass].slots + (size_t)1) * entry_bytes(klass);
 }
 
-/* A granule of slots that were never handed out is not told from a pointer alone. */
+/* Update `first` after carving, and mark granules of SOLO slots from the first carved one on. */
 static void set_first(struct tm_granule *head)
 {
 	uint32_t first = tm_span_first(head);
@@ -148,9 +148,9 @@ static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 }
 
 /*
- * A page's worth of slots, at least one, in address order. Pages are taken from the span's end
- * towards its start, so that slot 0, whose free asks for a look at the heap, is in use only when the
- * span is full. The list is empty before.
+ * Carve a page's worth of slots, at least one, onto the empty list, in address order. Pages are
+ * carved from the span's end towards its start, so that slot 0, whose free asks for a look at the
+ * heap, is in use only when the span is full.
  */
 static void carve(struct tm_heap *h, struct tm_granule *g)
 {
@@ -179,7 +179,7 @@ static void carve(struct tm_heap *h, struct tm_granule *g)
 	set_first(g);
 	if (tm_account_store.span != NULL)
 		tm_account_store.span(g);
-	TM_SIGNAL_FENCE(); /* a fork's child may see either, never the slots without the count */
+	TM_SIGNAL_FENCE(); /* a fork's child may see the count without the slots, never the reverse */
 	h->list[g->klass] = (struct tm_slot *)(void *)begin;
 }
 
@@ -224,14 +224,17 @@ int tm_span_fill(struct tm_heap *h, unsigned klass)
 	return 0;
 }
 
-/* The object's row in another heap: same site, counts start anew there (they are cumulative). */
+/*
+ * The id of the same site's row in another heap. Objects that move are not counted again there,
+ * since rows count allocations.
+ */
 static uint16_t translate(struct tm_heap *from, struct tm_heap *to, uint16_t id)
 {
 	const struct tm_row *row = tm_account_row((uintptr_t)from, id & ~15u);
 	uint64_t key;
 
-	if (id == TM_ENTRY_FREE ||
-	    id < 16) /* no row: not even to be read, its page may not exist */
+	/* without a row it must not be read: its page may not exist */
+	if (id == TM_ENTRY_FREE || id < 16)
 		return id;
 	key = row->key;
 	if (row->height != 0)
@@ -247,8 +250,9 @@ static bool replace_byte(uint8_t *at, uint8_t old, uint8_t fresh)
 }
 
 /*
- * Only if nobody frees the slot meanwhile, which stores TM_ENTRY_FREE once and for all. Entries of three
- * bytes are not aligned, so byte by byte: a lock over two cache lines stops the machine, or the program.
+ * Replace the id unless another thread frees the slot meanwhile, which stores TM_ENTRY_FREE for
+ * good. Byte by byte, since entries of three bytes are not aligned: a locked access over two cache
+ * lines stops the whole machine, or traps.
  */
 static void replace_id(uint8_t *entry, uint16_t old, uint16_t id)
 {
@@ -261,7 +265,7 @@ static void replace_id(uint8_t *entry, uint16_t old, uint16_t id)
 		if (high == (uint8_t)(id >> 8))
 			return;
 	}
-	/* freed in between */
+	/* freed meanwhile */
 	__atomic_store_n(entry, (uint8_t)TM_ENTRY_FREE, __ATOMIC_RELAXED);
 	__atomic_store_n(entry + 1, (uint8_t)(TM_ENTRY_FREE >> 8), __ATOMIC_RELAXED);
 }
@@ -354,7 +358,7 @@ void tm_span_taint(const void *addr, size_t bytes)
 
 	if (!tm_zone_contains(addr))
 		return;
-	/* a free looks at the granule where its slot starts, at most one before */
+	/* a free reads the granule where its slot starts, at most one before */
 	from = (const char *)addr - (uintptr_t)addr % TM_GRANULE_BYTES;
 	if (tm_zone_contains(from - TM_GRANULE_BYTES))
 		from -= TM_GRANULE_BYTES;

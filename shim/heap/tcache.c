@@ -7,10 +7,13 @@
 #include "shim/heap/span.h"
 #include "shim/os/clock.h"
 
-/* First slots freed since the last look before another one is worth it: a fraction of the spans. */
+/* A trim is worth it after this many frees of a span's first slot, plus an eighth of the spans. */
 #define TRIM_LOOK_MIN 16u
 
-/* An object of this heap; without the account, no more than that somebody has it. Returns its row's id. */
+/*
+ * Write the entry of an object of this heap; without the account only that it is in use. Returns
+ * its row's id.
+ */
 static unsigned mark_used(struct tm_heap *h, unsigned klass, void *entry, size_t requested,
 			  struct tm_site site)
 {
@@ -27,7 +30,10 @@ void *tm_tcache_refill(struct tm_heap *h, unsigned klass, size_t requested, stru
 {
 	if (klass == 0)
 		klass = 1;
-	/* A refill stands for the slots it gives; who came for his row alone stands for nothing more. */
+	/*
+	 * A refill samples for all slots that it gives. A small request that came here only because
+	 * its site was new is not sampled.
+	 */
 	bool stands = h->list[klass] == NULL || klass >= TM_SMALL_CLASSES;
 	if (h->list[klass] == NULL && tm_span_fill(h, klass) != 0)
 		return NULL;
@@ -71,12 +77,16 @@ enum tm_give_result tm_tcache_give_any(struct tm_heap *mine, void *p, struct tm_
 
 	if (index < 0)
 		return TM_GIVE_INTERIOR;
-	/* an arena's line where nothing starts: in a raw fork's child its entry does not say so */
+	/*
+	 * no object starts in this line of an arena; in a raw fork's child the entry does not say
+	 * so
+	 */
 	if (tm_span_slot_bytes(head, (uint32_t)index) == 0)
 		return TM_GIVE_INTERIOR;
 	if (tm_inherit_is_open((struct tm_heap *)owner) && head->side != NULL &&
 	    !tm_inherit_settle((struct tm_heap *)owner, mine, head->klass))
-		return TM_GIVE_DONE; /* rather lost than given twice */
+		/* lost rather than handed out twice */
+		return TM_GIVE_DONE;
 	if (head->side != NULL) {
 		void *entry = tm_span_entry(head, (uint32_t)index);
 
@@ -105,7 +115,10 @@ enum tm_give_result tm_tcache_give_any(struct tm_heap *mine, void *p, struct tm_
 			tm_arena_noted(mine);
 		return TM_GIVE_DONE;
 	}
-	/* Aside until a list runs dry, or a loop that allocates and frees one object would stay here. */
+	/*
+	 * Put aside until a list runs dry, or else a loop that allocates and frees one object would
+	 * always come here.
+	 */
 	tm_remote_push((uintptr_t)mine, slot, slot);
 	mine->first_slot_frees++;
 	if (mine->first_slot_frees >= TRIM_LOOK_MIN + mine->span_count / 8 &&
@@ -137,7 +150,7 @@ void tm_tcache_resized(struct tm_heap *mine, void *p, struct tm_granule *g, size
 		mark_used(mine, head->klass, tm_span_entry(head, (uint32_t)index), requested, site);
 		return;
 	}
-	/* Another heap's slot: ids are that heap's, so only the size may change. */
+	/* another heap's slot: its id names a row of that heap, so only the size changes */
 	void *entry = tm_span_entry(head, (uint32_t)index);
 	if (head->kind == TM_SPAN_SMALL) {
 		struct tm_entry3 *e = entry;

@@ -2,7 +2,7 @@
 /*
  * trim: gives back what a heap holds but does not use.
  *
- * A look at depth TM_TRIM_SPANS walks the heap's free lists, counts the free slots per span, and
+ * A trim of depth TM_TRIM_SPANS walks the heap's free lists, counts the free slots per span, and
  * releases spans that are wholly free. That is bookkeeping without a system call: the memory stays
  * with the part for its next span. TM_TRIM_PAGES also parks the slots of wholly free pages in spans
  * that are partly used, and gives those pages to the kernel.
@@ -32,9 +32,9 @@ void tm_trim_unlock(void);
 void tm_trim_init(void);
 
 /*
- * Memory is short: give what is unused in this heap, in orphans and in heaps of sleeping threads
- * back to the parts, and all free memory of the parts to the kernel. Takes tm_trim_lock. Returns
- * the bytes.
+ * Memory is short: give what is unused in this heap, in orphans, in annexes and in heaps of
+ * sleeping threads back to the parts, and all free memory of the parts to the kernel. Takes
+ * tm_trim_lock. Returns the bytes.
  */
 size_t tm_trim_for_memory(struct tm_heap *h);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * unit: which memory may be resident, per 2 MiB. Called by extent.c and purge.c under the part's
- * lock, calls nothing. See struct tm_unit and part.h.
+ * unit: tracks which memory may be resident, per 2 MiB. Called by extent.c and purge.c under the
+ * part's lock; calls nothing. See struct tm_unit and part.h.
  */
 #include "shim/heap/part.h"
 
@@ -38,7 +38,7 @@ static void list_append(struct tm_unit_list *list, uint32_t at)
 	u->flags |= TM_UNIT_LISTED;
 }
 
-/* Take a unit off its list before its masks change. */
+/* Take a unit off its list; to be called before its masks change. */
 void tm_unit_unlist(struct tm_part_state *ps, uint32_t at)
 {
 	struct tm_unit *u = &tm_zone.units[at];
@@ -55,7 +55,7 @@ void tm_unit_unlist(struct tm_part_state *ps, uint32_t at)
 	}
 }
 
-/* Put it onto the list where it belongs now, as the youngest. */
+/* Put a unit on the list where it belongs by its masks, as the youngest. */
 void tm_unit_enlist(struct tm_part_state *ps, uint32_t at)
 {
 	struct tm_unit *u = &tm_zone.units[at];
@@ -72,7 +72,10 @@ void tm_unit_enlist(struct tm_part_state *ps, uint32_t at)
 	}
 }
 
-/* A partly free unit keeps its age although its masks changed: first in the list again. */
+/*
+ * Make a partly free unit the oldest of its list again, with its former tick, after its masks
+ * changed.
+ */
 void tm_unit_age(struct tm_part_state *ps, uint32_t at, uint32_t tick)
 {
 	struct tm_unit *u = &tm_zone.units[at];
@@ -93,7 +96,10 @@ void tm_unit_age(struct tm_part_state *ps, uint32_t at, uint32_t tick)
 	u->tick = tick;
 }
 
-/* The first of so many adjoining whole units, among them the one that became free last. */
+/*
+ * The first of `units` adjoining wholly free units, among them the one freed last; TM_UNIT_NIL:
+ * none.
+ */
 uint32_t tm_unit_youngest(const struct tm_part_state *ps, uint32_t units)
 {
 	uint32_t end = (uint32_t)(__atomic_load_n(&tm_zone.len, __ATOMIC_RELAXED) >> TM_UNIT_SHIFT);
@@ -152,19 +158,21 @@ static void take(struct tm_part_state *ps, uint32_t page, uint32_t pages, enum t
 	}
 }
 
-/* Pages are handed out, and may be written from now on. */
+/* Pages are handed out: mark their granules used and touched. */
 void tm_unit_take(struct tm_part_state *ps, uint32_t page, uint32_t pages)
 {
 	take(ps, page, pages, TOUCH_ALL);
 }
 
-/* The same, but what is known of the inner units stays for tm_extent_take_zero to see. */
+/* The same, but leaves `touched` and `fresh` of inner units for tm_extent_take_zero to read. */
 void tm_unit_take_edges(struct tm_part_state *ps, uint32_t page, uint32_t pages)
 {
 	take(ps, page, pages, TOUCH_EDGES);
 }
 
-/* Pages were given back and now belong to the free run: granules that it covers are free. */
+/*
+ * Pages were given back and are part of this free run: granules that the run covers become unused.
+ */
 void tm_unit_give(struct tm_part_state *ps, uint32_t page, uint32_t pages, uint32_t run,
 		  uint32_t run_pages)
 {
@@ -175,7 +183,7 @@ void tm_unit_give(struct tm_part_state *ps, uint32_t page, uint32_t pages, uint3
 		first += TM_GRANULE_PAGES;
 	if (last > run + run_pages)
 		last -= TM_GRANULE_PAGES;
-	/* downwards, so that the lowest count as the youngest: they are wanted first and go last */
+	/* downwards, so that the lowest units are the youngest: reused first and purged last */
 	while (first < last) {
 		uint32_t at = (last - 1) / TM_UNIT_PAGES;
 		struct tm_unit *u = &tm_zone.units[at];
@@ -184,7 +192,7 @@ void tm_unit_give(struct tm_part_state *ps, uint32_t page, uint32_t pages, uint3
 
 		tm_unit_unlist(ps, at);
 		u->used &= ~granule_mask(from / TM_GRANULE_PAGES, (last - base) / TM_GRANULE_PAGES);
-		/* every block of it has been cleansed as it was given */
+		/* every block in it was cleansed when it was given back */
 		if (u->used == 0)
 			u->tainted = 0;
 		tm_unit_enlist(ps, at);

@@ -14,7 +14,7 @@
 #define ZONE_PROT (PROT_READ | PROT_WRITE)
 #define TM_GIANT_SHIFT 30
 #define TM_GIANT_BYTES ((size_t)1 << TM_GIANT_SHIFT)
-#define TABLE_STEP ((size_t)64 << 20)  /* zone bytes covered by one growth of the tables */
+#define TABLE_STEP ((size_t)64 << 20)  /* zone bytes that one growth of the tables covers */
 #define TABLE_GRAIN ((size_t)64 << 10) /* the largest kernel page size there is */
 #define TABLE_GAP ((size_t)1 << 30)
 #define TABLES_BELOW (3 * TABLE_GAP) /* granules, tags, units: a gap each, for a zone of 1 TiB */
@@ -44,30 +44,30 @@ enum {
 };
 
 /*
- * Addresses set aside for a part, so that its steps adjoin: one run of free pages, one mapping. As
- * much again as the part's chunk has, since the tables for them count where addresses are limited,
- * and are filled where all memory is locked (H59).
+ * A part's steps come from a chunk of addresses set aside for it, so that they adjoin: one free run,
+ * one mapping. The next chunk is only as long as the last one, since its table entries count where
+ * addresses are limited, and are resident where all memory is locked (H59).
  */
 #define CHUNK_MIN_SPAN_BYTES ((size_t)64 << 20)
 #define CHUNK_MIN_BYTES ((size_t)512 << 20)
 #define HOLE_LOOKS 64
 #define CHUNK_MAX_BYTES ((size_t)1 << 30)
-#define STEP_SHARE 32u /* of what the process may map, at most, beyond the need */
+#define STEP_SHARE 32u /* of what the process may map: the longest step beyond the need */
 
-/* The front, under its own lock. */
+/* The front and the parts' chunks, under a lock. */
 static struct {
 	struct tm_lock lock;
 	struct {
 		size_t start;
 		size_t at; /* where the next step goes */
 		size_t end;
-		uint32_t hole; /* first of what was unmapped below, its unit + 1; 0: none */
+		uint32_t hole; /* list of unmapped units below `at`: first unit + 1; 0: none */
 	} chunk[TM_PART_COUNT];
 	size_t front;   /* bytes; tm_zone.len is its published copy */
 	size_t covered; /* zone bytes that the tables cover */
 } front = {.lock = TM_LOCK_INIT(TM_RANK_ZONE)};
 
-/* The rest of a chunk and the part's holes are lost: addresses only. */
+/* Forget a part's chunk and holes: only addresses are lost. */
 static void drop_chunk(enum tm_part part)
 {
 	front.chunk[part].start = 0;
@@ -80,16 +80,16 @@ static void front_lock(void)
 {
 	if (TM_LIKELY(tm_lock_acquire(&front.lock) != TM_LOCK_STOLEN))
 		return;
-	/* a chunk may be half begun, a step be mapped that nobody knows of */
+	/* a chunk may be half initialised, or a step be mapped but not recorded */
 	for (int part = 0; part < TM_PART_COUNT; part++)
 		drop_chunk((enum tm_part)part);
 }
 
-/* A table for so many zone bytes has (bytes >> shift) bytes. */
+/* A table's entries for `bytes` bytes of the zone take bytes >> shift. */
 static struct table {
 	unsigned int shift; /* [const] */
 	size_t mapped;      /* [front lock] bytes */
-	size_t begun; /* [front lock] more than `mapped`: who was to map so far may have vanished */
+	size_t begun; /* [front lock] more than `mapped`: a thread vanished while mapping so far */
 } tables[TABLES] = {
 	[TABLE_GRANULES] = {.shift = TM_GRANULE_SHIFT - 6},
 	[TABLE_TAGS] = {.shift = TM_PAGE_SHIFT - 2},
@@ -118,7 +118,7 @@ static int map_table(int table, size_t zone_bytes)
 
 	if (want <= t->mapped)
 		return 0;
-	/* nothing of it was used yet; it may be there in whole, and farther than is wanted now */
+	/* lost by a fork: unused, but perhaps mapped already, even beyond what is wanted now */
 	want = tm_bits_max(want, t->begun);
 	t->begun = want;
 	TM_SIGNAL_FENCE();
@@ -132,7 +132,7 @@ static int map_table(int table, size_t zone_bytes)
 	return err;
 }
 
-/* Extend the tables to cover so many zone bytes. What was mapped before a failure stays of use. */
+/* Extend the tables to cover `bytes` of the zone. What was mapped before a failure is kept. */
 static TM_AT_START_CODE int cover(size_t bytes)
 {
 	size_t want = tm_bits_min(tm_bits_align_up(bytes, TABLE_STEP), tm_zone.limit);
@@ -188,7 +188,7 @@ static int try_window(const struct window *w)
 	int err = -ENOMEM;
 
 	for (int attempt = 0; attempt < 4; attempt++) {
-		/* short reads leave zeros: a guessable zone is better than none */
+		/* if this fails the address is guessable, which is better than no zone */
 		(void)tm_sys_getrandom(&random, sizeof(random), 1 /* GRND_NONBLOCK */);
 		tm_zone.base =
 			(uintptr_t)(w->low + TABLES_BELOW + ((random % room) << TM_UNIT_SHIFT));
@@ -205,8 +205,8 @@ static int try_window(const struct window *w)
 }
 
 /*
- * Units are 2 MiB because that is a huge page where the kernel's page is 4 KiB; with larger pages a
- * huge page is 32 or 512 MiB, too much to be had for one part.
+ * Units are 2 MiB, a huge page where the kernel's page is 4 KiB. With larger pages a huge page is
+ * 32 or 512 MiB, too much for one part, so none are used.
  */
 static enum tm_huge_mode read_huge(void)
 {
@@ -262,7 +262,7 @@ static void mark_units(size_t from, size_t bytes, uint8_t part)
 		__atomic_store_n(&u->part, part, __ATOMIC_RELAXED);
 }
 
-/* Nothing is mapped there any more. Neighbours read the part meanwhile, and nothing else. */
+/* Reset units of which nothing is mapped any more. Others may read their part meanwhile. */
 static void forget_units(size_t from, size_t bytes)
 {
 	struct tm_unit *u = tm_zone.units + (from >> TM_UNIT_SHIFT);
@@ -276,7 +276,7 @@ static void forget_units(size_t from, size_t bytes)
 	}
 }
 
-/* Addresses from the front on, for nobody yet. */
+/* Set addresses aside at the front. */
 static int reserve(size_t bytes, uint8_t part)
 {
 	if (bytes > tm_zone.limit - front.front || cover(front.front + bytes))
@@ -288,7 +288,7 @@ static int reserve(size_t bytes, uint8_t part)
 	return 0;
 }
 
-/* Room for a step of a part: what is left of its chunk, that extended at the front, or a new one. */
+/* Make room for a step of a part: in its chunk, by extending that, or in a new chunk. */
 static int make_room(enum tm_part part, size_t need)
 {
 	size_t have = front.chunk[part].end - front.chunk[part].at;
@@ -299,7 +299,7 @@ static int make_room(enum tm_part part, size_t need)
 
 	if (have >= need)
 		return 0;
-	/* near the end of the zone, or of what an address limit allows, no more than is needed */
+	/* near the end of the zone or an address limit, no more than is needed */
 	size = tm_bits_clamp(size, part == TM_PART_SPAN ? CHUNK_MIN_SPAN_BYTES : CHUNK_MIN_BYTES,
 			     CHUNK_MAX_BYTES);
 	size = tm_bits_min(size, tm_bits_align_down(tm_zone_room(), TM_UNIT_BYTES));
@@ -313,7 +313,7 @@ static int make_room(enum tm_part part, size_t need)
 	return 0;
 }
 
-/* Somebody else's mapping is in the way: give those addresses up, more at every collision. */
+/* Another mapping of the process is in the way: skip addresses, twice as many each time. */
 static void skip(enum tm_part part, size_t *step)
 {
 	size_t at = tm_bits_align_up(front.chunk[part].at, TM_UNIT_BYTES);
@@ -324,7 +324,7 @@ static void skip(enum tm_part part, size_t *step)
 	front.chunk[part].at = at + bytes;
 }
 
-/* Units of which nothing was mapped before count as used until the caller gives what is mapped now. */
+/* Give newly mapped units to a part. They count as used until the caller makes them free. */
 static void begin_units(size_t from, size_t bytes, uint8_t part)
 {
 	size_t first = tm_bits_align_up(from, TM_UNIT_BYTES);
@@ -335,7 +335,7 @@ static void begin_units(size_t from, size_t bytes, uint8_t part)
 		tm_zone.units[at >> TM_UNIT_SHIFT].used = UINT32_MAX;
 }
 
-/* The next length after a refusal: half in whole units down to the need, at last that itself; 0: none. */
+/* Length to try after a refusal: half in whole units, at last the need itself; 0: give up. */
 static size_t less(size_t at, size_t bytes, size_t need)
 {
 	size_t whole = tm_bits_align_up(at + need, TM_UNIT_BYTES) - at;
@@ -358,7 +358,7 @@ static void mark_hugetlb(size_t from, size_t bytes, enum tm_huge_step step)
 		tm_zone.units[at >> TM_UNIT_SHIFT].flags |= TM_UNIT_HUGETLB;
 }
 
-/* Map a step: from the pool of huge pages where they were asked for, else plain. */
+/* Map a step: from the hugetlb pool if that was asked for, else ordinary memory. */
 static int map_step(enum tm_part part, size_t at, size_t bytes)
 {
 	void *addr = (void *)(tm_zone.base + at);
@@ -374,7 +374,7 @@ static int map_step(enum tm_part part, size_t at, size_t bytes)
 	return tm_zone.os->map_at(addr, bytes, ZONE_PROT);
 }
 
-/* Pages of 1 GiB: whole ones, aligned; the addresses before are given up. 0: there are none. */
+/* A step of whole 1 GiB pages, aligned; addresses skipped for that are lost. 0: there are none. */
 static size_t step_giant(enum tm_part part, size_t need, uint32_t *ret_page)
 {
 	size_t bytes = tm_bits_align_up(need, TM_GIANT_BYTES);
@@ -431,7 +431,7 @@ static size_t step_locked(enum tm_part part, size_t need, size_t want, uint32_t 
 	return bytes;
 }
 
-/* A hole's first unit holds its length in units (tick) and the next hole of the part (next). */
+/* Record a hole: its first unit holds its length in units (tick) and the next hole (next). */
 static void push_hole(enum tm_part part, size_t from, size_t bytes)
 {
 	struct tm_unit *u = &tm_zone.units[from >> TM_UNIT_SHIFT];
@@ -441,7 +441,7 @@ static void push_hole(enum tm_part part, size_t from, size_t bytes)
 	front.chunk[part].hole = (uint32_t)(from >> TM_UNIT_SHIFT) + 1;
 }
 
-/* Map a hole of the part again, or its first units, if one is long enough. */
+/* Map a hole of the part again, or its first units, if one is long enough. Returns the bytes. */
 static size_t fill_hole(enum tm_part part, size_t need, size_t want, uint32_t *ret_page)
 {
 	uint32_t *link = &front.chunk[part].hole;
@@ -537,7 +537,7 @@ void tm_zone_taint(const void *addr, size_t bytes)
 
 	if (__builtin_add_overflow((uintptr_t)addr, bytes, &to))
 		return;
-	/* a range that begins below the zone wraps around: cut it to what lies inside */
+	/* a range that begins below the zone would wrap around: cut it to the zone */
 	if ((uintptr_t)addr < tm_zone.base)
 		from = 0;
 	to = to > tm_zone.base ? to - tm_zone.base : 0;
