@@ -22,8 +22,7 @@
 
 /*
  * Lists that are always empty, in place of a heap and its twin for a thread without one. Never
- * written, and not const: zero pages are never resident, while constants would be pages of the
- * file.
+ * written; not const, since zero pages are never resident but constants would be pages of the file.
  */
 static TM_ALIGNED(4096) char none[2 * TM_HEAP_TWIN];
 
