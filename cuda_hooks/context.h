@@ -64,6 +64,7 @@ void tm_context_init(void);
  */
 uint16_t tm_context_find(tm_cu_context handle);
 
+/* [lock] The same, fast for the context that was found last. */
 TM_INLINE uint16_t tm_context_of(tm_cu_context handle)
 {
 	extern TM_HIDDEN uint16_t tm_context_last; /* index that was found last */

@@ -40,6 +40,7 @@ struct tm_hooks_thread {
 
 extern TM_HIDDEN TM_TLS struct tm_hooks_thread tm_hooks_thread;
 
+/* Registers the lock; called once at boot. */
 void tm_hooks_boot(void);
 void tm_hooks_lock(void);
 bool tm_hooks_try(void); /* false: another thread holds it */
@@ -55,6 +56,7 @@ TM_INLINE bool tm_hooks_pools(void)
 void tm_hooks_initialised(void);
 /* Whether a hook ever served a call in this process or in one that it was forked from. */
 bool tm_hooks_were_used(void);
+/* In a forked child: switches the hooks off if cuInit had succeeded in the parent. */
 void tm_hooks_fork_child(void);
 
 /* To be called when an object may have been unloaded: drops what is known about runtimes. */

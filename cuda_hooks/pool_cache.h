@@ -37,6 +37,7 @@ struct tm_pool_cache {
 struct tm_pool_whole *tm_pool_cache_take(struct tm_pool_cache *cache, uint64_t bytes,
 					 uint64_t slack, uint32_t kind, uint32_t done,
 					 bool *ret_waiting);
+/* Adds a freed block; its epoch is the stamp of its free. */
 void tm_pool_cache_give(struct tm_pool_cache *cache, struct tm_pool_whole *whole);
 
 /* Removes the block that has been idle longest; NULL: the pool is empty. */

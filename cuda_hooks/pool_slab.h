@@ -80,6 +80,7 @@ struct tm_chunk *tm_pool_slab_take(struct tm_pool_slab *pool, uint64_t bytes);
 struct tm_chunk *tm_pool_slab_again(struct tm_pool_slab *pool, uint64_t bytes, uint32_t done);
 /* Takes a block from slabs of any kind; for when no new slab can be had. */
 struct tm_chunk *tm_pool_slab_squeeze(struct tm_pool_slab *pool, uint64_t bytes);
+/* Frees a chunk, which waits until `epoch` is over. */
 void tm_pool_slab_give(struct tm_pool_slab *pool, struct tm_chunk *chunk, uint32_t epoch);
 
 /* Makes all chunks free that were freed in epochs up to `done`. True: there were any. */

@@ -75,6 +75,7 @@ struct tm_range *tm_pool_vmm_again(struct tm_pool_vmm *pool, uint64_t bytes, uin
  */
 int tm_pool_vmm_take(struct tm_pool_vmm *pool, uint64_t bytes, uint32_t done,
 		     struct tm_range **ret_range);
+/* Makes a live range idle; it can be reused once `epoch` is over. */
 void tm_pool_vmm_give(struct tm_pool_vmm *pool, struct tm_range *range, uint32_t epoch);
 
 /* Releases chunks until at most `keep_bytes` are idle. Returns the bytes released. */
@@ -92,6 +93,7 @@ bool tm_pool_vmm_holds(const struct tm_pool_vmm *pool, uint64_t address);
 /* Releases everything, live ranges as well. */
 void tm_pool_vmm_clear(struct tm_pool_vmm *pool);
 
+/* Returns 0, or the source line of the invariant that is broken. */
 int tm_pool_vmm_check(const struct tm_pool_vmm *pool);
 
 #endif

@@ -36,8 +36,10 @@ struct tm_sites_verdict {
  */
 uint32_t tm_sites_born(uint64_t site, uint64_t bytes, uint32_t now_ms,
 		       struct tm_sites_verdict *ret_verdict);
+/* Counts a death in the class `number`; both times are milliseconds of one clock. */
 void tm_sites_died(uint32_t number, uint32_t born_ms, uint32_t now_ms);
 
+/* What is known about a class now. */
 struct tm_sites_verdict tm_sites_verdict(uint32_t number, uint32_t now_ms);
 
 /* Tells whether the site's module may be pooled; not if it registers memory. */

@@ -109,6 +109,7 @@ void tm_track_total(unsigned device, struct tm_track_total *ret);
 unsigned tm_track_devices(void);         /* highest device number seen, plus 1 */
 uint64_t tm_track_live(unsigned device); /* live bytes of device memory proper */
 
+/* Number of blocks that could not be recorded for want of memory. */
 uint64_t tm_track_lost(void);
 
 /*

@@ -46,6 +46,7 @@ struct tm_lifetime_epoch {
 	_Atomic uint64_t mark_ms;
 };
 
+/* Current epoch, to stamp births with. */
 TM_INLINE uint32_t tm_lifetime_now(const struct tm_lifetime_epoch *epoch)
 {
 	return atomic_load_explicit(&epoch->now, memory_order_relaxed);
@@ -57,6 +58,7 @@ void tm_lifetime_step(struct tm_lifetime_epoch *epoch);
 /* Tells the time, in milliseconds; starts a new epoch if one is due. */
 void tm_lifetime_tick(struct tm_lifetime_epoch *epoch, uint64_t now_ms);
 
+/* Half seconds since the first tick. */
 TM_INLINE uint32_t tm_lifetime_time(const struct tm_lifetime_epoch *epoch)
 {
 	return atomic_load_explicit(&epoch->time, memory_order_relaxed);
@@ -77,12 +79,14 @@ void tm_lifetime_learn(struct tm_sites *sites, uint16_t site, uint32_t age, uint
  */
 uint32_t tm_lifetime_born(struct tm_sites *sites, uint16_t site, uint32_t time, uint32_t count);
 
+/* Tier that most of the record's frees suggest: temporary or session; TM_TIER_ALL: none yet. */
 TM_INLINE enum tm_tier tm_lifetime_belief(const struct tm_site_record *r)
 {
 	return (enum tm_tier)(atomic_load_explicit(&r->belief, memory_order_relaxed) &
 			      ~TM_SITE_MIXED);
 }
 
+/* Whether the record's blocks differ in lifetime, so that a finer record should be asked. */
 TM_INLINE bool tm_lifetime_is_mixed(const struct tm_site_record *r)
 {
 	return atomic_load_explicit(&r->belief, memory_order_relaxed) & TM_SITE_MIXED;

@@ -50,6 +50,7 @@ struct tm_phase {
 	_Atomic uint32_t changes;    /* how often `kind` changed */
 };
 
+/* Current phase: TM_PHASE_LOAD or TM_PHASE_SERVE. */
 TM_INLINE enum tm_phase_kind tm_phase_now(const struct tm_phase *phase)
 {
 	return atomic_load_explicit(&phase->kind, memory_order_relaxed) == TM_PHASE_SERVE

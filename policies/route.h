@@ -117,6 +117,10 @@ struct tm_route_memory {
 };
 #define TM_ROUTE_SITE_RULES_BYTES (sizeof(struct tm_rules_set) * TM_SITES_COUNT)
 
+/*
+ * Sets up a zeroed route with the lent memory, which must stay. The caller sets the [const] fields
+ * before any thread decides.
+ */
 void tm_route_init(struct tm_route *route, const struct tm_route_memory *memory);
 
 /*

@@ -93,7 +93,7 @@ struct tm_rules_problem {
 	uint32_t line;
 	const char *problem;
 	struct tm_str subject;
-	/* if not 0: stands for so many further mistakes, which are not reported singly */
+	/* if not 0: stands for this many further mistakes, which are not reported singly */
 	uint32_t more;
 };
 

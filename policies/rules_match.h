@@ -54,6 +54,7 @@ void tm_rules_match_place(const struct tm_rules *rules, const struct tm_rules_ra
 			  const struct tm_rules_place *place, struct tm_rules_set *ret_set);
 void tm_rules_match_thread(const struct tm_rules *rules, struct tm_str name,
 			   struct tm_rules_set *ret_set);
+/* Whether the set has none of the rules added so far. */
 bool tm_rules_set_is_empty(const struct tm_rules *rules, const struct tm_rules_set *set);
 
 /*

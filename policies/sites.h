@@ -86,6 +86,7 @@ struct tm_sites_cache {
 	uint32_t generation;
 };
 
+/* Sets up the table in TM_SITES_BYTES of lent zeros. */
 void tm_sites_init(struct tm_sites *sites, void *memory);
 
 /*
@@ -143,6 +144,7 @@ uint16_t tm_sites_enter(struct tm_sites *sites, const struct tm_site_birth *birt
 /* Upper bound of record numbers; some records below it may not be complete yet. */
 uint32_t tm_sites_end(const struct tm_sites *sites);
 
+/* Whether a record is complete and not withdrawn. */
 TM_INLINE bool tm_sites_is_live(const struct tm_site_record *r)
 {
 	return atomic_load_explicit(&r->key, memory_order_acquire) > TM_SITES_WITHDRAWN;

@@ -15,8 +15,10 @@ yi_dot_rows_fn yi_dot_v3_q4_0, yi_dot_v3_q4_1, yi_dot_v3_q5_0, yi_dot_v3_q5_1, y
 yi_dot_fn yi_dot_v3_one_q4_0, yi_dot_v3_one_q4_1, yi_dot_v3_one_q5_0, yi_dot_v3_one_q5_1,
 	yi_dot_v3_one_q8_0;
 
-/* Exact activations in forms that only these kernels read: Q8_0 and Q8_1 take so many bytes for
- * 32, Q8_K is as in files but for the order of its elements. */
+/*
+ * Exact quantisation of activations in layouts that only these kernels read: Q8_0 and Q8_1 take
+ * YI_DOT_V3_BLOCK bytes per 32 elements; Q8_K is as in files, except for the order of its elements.
+ */
 #define YI_DOT_V3_BLOCK 40
 yi_quant_fn yi_dot_v3_quant_q8_0, yi_dot_v3_quant_q8_1, yi_dot_v3_quant_q8_k, yi_dot_v3_quant_f16;
 

@@ -48,7 +48,7 @@ void yi_kv_pool_trim(struct yi_kv_pool *pool);
 
 /* NULL: no memory.  config is copied. */
 struct yi_kv *yi_kv_create(const struct yi_kv_config *config);
-/* Buffers nobody shares go to the pool or to free. */
+/* Frees a cache; buffers that are not shared go to the pool or to free. */
 void yi_kv_free(struct yi_kv *kv);
 
 uint32_t yi_kv_len(const struct yi_kv *kv);

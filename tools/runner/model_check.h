@@ -9,9 +9,9 @@
 #include "tools/runner/model.h"
 
 /*
- * Files with at most so much tensor data are checked wholly as they are loaded.  Larger ones
- * would lose what mapping gives them (pages that nobody needs are never read); they are checked
- * by `info --check` and when a result is not a number.
+ * Files with at most this much tensor data are checked completely when loaded. Larger ones would
+ * lose the benefit of mapping (unused pages are never read); they are checked by `info --check` and
+ * when a result is not a number.
  */
 #define YI_MODEL_CHECK_BYTES (UINT64_C(64) << 20)
 

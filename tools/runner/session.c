@@ -6,7 +6,7 @@
 
 #include "tools/runner/mem.h"
 
-/* If the library is preloaded it is told of sessions; nothing else changes. */
+/* If the library is preloaded, sessions are reported to it; nothing else changes. */
 extern uint64_t tiermalloc_session_begin(const char *name) __attribute__((weak));
 extern void tiermalloc_session_end(uint64_t session) __attribute__((weak));
 extern void tiermalloc_step(void) __attribute__((weak));
