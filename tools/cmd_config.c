@@ -12,6 +12,7 @@
 #include "shim/base/tunables.h"
 #include "tools/cmd.h"
 #include "tools/config_man.h"
+#include "tools/text_fit.h"
 
 /* With fewer columns than this the meaning goes on a line of its own. */
 #define MEANING_MIN 40
@@ -63,6 +64,7 @@ static void show(struct shown *ret, const struct tm_options *options, enum tm_tu
 		if (*c == '\n' || *c == '\t')
 			*c = ' ';
 	}
+	tm_text_fit_defuse(ret->value, TM_TEXT_UTF8);
 }
 
 static void widen(size_t *width, const char *text)

@@ -16,12 +16,17 @@
 #include "tools/cmd.h"
 #include "tools/doctor.h"
 #include "tools/library.h"
+#include "tools/text_fit.h"
 
 static void say(const char *kind, const char *format, va_list args)
 {
-	printf("%-8s ", kind);
-	vprintf(format, args);
-	putchar('\n');
+	char *text;
+
+	if (vasprintf(&text, format, args) < 0)
+		return;
+	tm_text_fit_defuse(text, TM_TEXT_UTF8);
+	printf("%-8s %s\n", kind, text);
+	free(text);
 }
 
 void tm_doctor_ok(const char *format, ...)

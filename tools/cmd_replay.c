@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* replay: reports what the policies would do with a recorded trace. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "tools/cmd.h"
 #include "tools/replay.h"
 #include "tools/rules_file.h"
+#include "tools/text_fit.h"
 
 static double percent(uint64_t part, uint64_t whole)
 {
@@ -119,7 +121,11 @@ static void print_sites(const struct tm_replay *r, uint32_t top)
 static void print(const struct tm_replay *replay, const struct tm_trace *trace, const char *file,
 		  uint32_t top)
 {
-	printf("%s: %llu events, %.1f s\n\n", file, (unsigned long long)trace->event_count,
+	char shown[PATH_MAX];
+
+	snprintf(shown, sizeof(shown), "%s", file);
+	tm_text_fit_defuse(shown, TM_TEXT_UTF8);
+	printf("%s: %llu events, %.1f s\n\n", shown, (unsigned long long)trace->event_count,
 	       seconds(replay->end_ns));
 	print_tiers(replay);
 	print_phase(replay);

@@ -15,6 +15,7 @@
 #include "tools/document.h"
 #include "tools/export_file.h"
 #include "tools/select.h"
+#include "tools/text_fit.h"
 
 /* Least evidence for a rule. */
 #define OBJECTS_MIN 16u
@@ -62,6 +63,9 @@ static struct entry *entry_of(struct entries *all, const struct tm_decision *d)
 	*e = (struct entry){.tier = d->record->tier, .is_large = is_large};
 	memcpy(e->place, d->place, sizeof(e->place));
 	memcpy(e->function, d->function, sizeof(e->function));
+	/* A line break in a program's name would begin another rule. */
+	tm_text_fit_defuse(e->place, TM_TEXT_UTF8);
+	tm_text_fit_defuse(e->function, TM_TEXT_UTF8);
 	return e;
 }
 

@@ -145,6 +145,20 @@ static void put_heap_counts(const struct tm_doc_site *s, FILE *out)
 		known(s->alloc_bytes));
 }
 
+/* Writes a mapping as /proc/PID/maps has it, where a line break is \012. */
+static void put_mapping(const struct tm_doc_module *m, FILE *out)
+{
+	fprintf(out, "%" PRIx64 "-%" PRIx64 " r-xp %08" PRIx64 " 00:00 0 ", m->base, m->end,
+		known(m->offset));
+	for (const char *c = m->path; *c; c++) {
+		if (*c == '\n')
+			fputs("\\012", out);
+		else
+			putc(*c, out);
+	}
+	putc('\n', out);
+}
+
 /* Writes jemalloc's text format; the period is 1, since the counts are complete. */
 bool tm_export_heap_v2(const struct tm_document *doc, const struct tm_export_options *o, FILE *out)
 {
@@ -181,8 +195,7 @@ bool tm_export_heap_v2(const struct tm_document *doc, const struct tm_export_opt
 		const struct tm_doc_module *m = &doc->modules.at[i];
 
 		if (m->path && m->base != TM_DOC_UNKNOWN && m->end != TM_DOC_UNKNOWN)
-			fprintf(out, "%" PRIx64 "-%" PRIx64 " r-xp %08" PRIx64 " 00:00 0 %s\n",
-				m->base, m->end, known(m->offset), m->path);
+			put_mapping(m, out);
 	}
 	return !ferror(out);
 }
