@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * assert: tm_require is always on and stands at borders of trust; tm_assert is for debug builds
- * (--enable-debug defines TM_DEBUG). Neither allocates. tm_assert_failed is supplied by whoever
- * links this folder: os/msg.c in the library, main.c in the command.
+ * assert: tm_require is checked in all builds, for conditions that depend on untrusted input;
+ * tm_assert only in debug builds (--enable-debug defines TM_DEBUG). Neither allocates.
+ * tm_assert_failed is defined by the program that links this folder: os/msg.c in the library,
+ * main.c in the command.
  */
 #ifndef TM_BASE_ASSERT_H
 #define TM_BASE_ASSERT_H
@@ -20,7 +21,7 @@ _Noreturn TM_COLD void tm_assert_failed(const char *expression, const char *file
 #define tm_assert(cond) tm_require(cond)
 #else
 #define TM_DEBUG_BUILD 0
-/* Compiled for its types and names, never run. */
+/* Type-checked, never evaluated. */
 #define tm_assert(cond) ((void)sizeof(!(cond)))
 #endif
 

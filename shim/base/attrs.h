@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * attrs: compiler vocabulary. Owns nothing, calls nothing; every layer may include it.
+ * attrs: macros for compiler attributes, basic types, geometry. No state; any layer may include it.
  */
 #ifndef TM_BASE_ATTRS_H
 #define TM_BASE_ATTRS_H
@@ -16,26 +16,28 @@
 #define TM_COLD __attribute__((cold, noinline))
 #define TM_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define TM_EXPORT __attribute__((visibility("default")))
-/* For declarations of variables: without it, every access goes by the offset table. */
+/* For declarations of variables: without it, every access goes through the global offset table. */
 #define TM_HIDDEN __attribute__((visibility("hidden")))
 #define TM_UNUSED __attribute__((unused))
 #define TM_ALIGNED(n) __attribute__((aligned(n)))
 #define TM_CACHE_LINE 64
 /*
- * For what every process runs and writes as it starts and as it forks: it lies together, so that a
- * short process and a forked child touch few pages. Variables go to .data, where the loader has written
- * already; what is large and mostly untouched stays in .bss. What a fork writes lies on the page of the
- * locks (start.ld).
+ * Sections for code and variables that every process uses as it starts or forks. They are placed
+ * together, so that a short process and a forked child touch few pages. Variables are put into
+ * .data, whose pages the loader has written already; large and mostly unused ones stay in .bss.
+ * What a fork writes shares the page of the locks (start.ld).
  */
 #define TM_AT_START_CODE __attribute__((section(".text.startup")))
 #define TM_AT_START_DATA __attribute__((section(".data.start")))
 #define TM_AT_FORK_DATA __attribute__((section(".data.fork")))
 #define TM_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-/* The thread's own state must cost no call and no allocation, whichever library asks first (H11, H13). */
+/* initial-exec: access to thread-local state needs no call and no allocation (H11, H13). */
 #define TM_TLS _Thread_local __attribute__((tls_model("initial-exec")))
 
-/* Whether a call in tail position is a jump, so that what it leads to sees the same return address. */
+/*
+ * 1: the compiler turns tail calls into jumps, so that the callee sees the caller's return address.
+ */
 #ifndef TM_TAIL_JUMPS /* debug builds say 0 */
 #ifdef __OPTIMIZE__
 #define TM_TAIL_JUMPS 1
@@ -44,12 +46,12 @@
 #endif
 #endif
 
-/* Order against a signal handler on the same thread; no instruction is emitted. */
+/* Compiler barrier against a signal handler on the same thread; emits no instruction. */
 #define TM_SIGNAL_FENCE() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
 __extension__ typedef unsigned __int128 tm_u128;
 
-/* Geometry of the zone; the kernel's page size is read at boot (tm_root), these are ours. */
+/* Geometry of the zone, fixed. The kernel's page size may differ; it is read at boot (tm_root). */
 #define TM_PAGE_SHIFT 12
 #define TM_PAGE_BYTES ((size_t)1 << TM_PAGE_SHIFT)
 #define TM_GRANULE_SHIFT 16

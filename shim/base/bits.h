@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * bits: arithmetic on words, alignments and bit sets. Pure; any thread, any signal handler.
- * Alignments are powers of two. Functions that take "x" with a position as result want x != 0.
+ * Alignments are powers of two. Functions that return a bit position require x != 0.
  */
 #ifndef TM_BASE_BITS_H
 #define TM_BASE_BITS_H
@@ -18,7 +18,7 @@ TM_INLINE size_t tm_bits_align_down(size_t x, size_t align)
 	return x & ~(align - 1);
 }
 
-/* Wraps to 0 for x > SIZE_MAX - align + 1: callers at a border of trust use tm_bits_align_up_checked. */
+/* Wraps to 0 for x > SIZE_MAX - align + 1: for untrusted x use tm_bits_align_up_checked. */
 TM_INLINE size_t tm_bits_align_up(size_t x, size_t align)
 {
 	return (x + (align - 1)) & ~(align - 1);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_types: the types of the CUDA driver and runtime interfaces, as far as cuda_api.def needs them.
+ * cuda_types: the types of the CUDA driver and runtime interfaces that cuda_api.def needs.
  *
- * Our own declarations, so that the hooks compile without the CUDA Toolkit. Where it is found,
- * cuda_hooks/verify.c defines TM_CUDA_TOOLKIT, upon which these names stand for the Toolkit's types, and
- * asserts that every row of the table has the very type that the Toolkit declares.
+ * Declared here so that the hooks compile without the CUDA Toolkit. If the Toolkit is found,
+ * cuda_hooks/verify.c defines TM_CUDA_TOOLKIT, which makes these names aliases of the Toolkit's
+ * types, and asserts that every row of the table has exactly the type that the Toolkit declares.
  */
 #ifndef TM_BASE_CUDA_TYPES_H
 #define TM_BASE_CUDA_TYPES_H
 
 #include "shim/base/attrs.h"
 
-/* Values of CUresult that the hooks return or look at. */
+/* Values of CUresult that the hooks return or check. */
 #define TM_CU_SUCCESS 0
 #define TM_CU_INVALID_VALUE 1
 #define TM_CU_OUT_OF_MEMORY 2
@@ -24,7 +24,7 @@
 #define TM_CU_CAPTURE_INVALIDATED 901
 #define TM_CU_CAPTURE_LAST 908
 
-/* Values of cudaError_t: what a call of a runtime that is not there answers. */
+/* Value of cudaError_t: result of a call if no CUDA runtime is loaded. */
 #define TM_RT_NO_RUNTIME 3 /* cudaErrorInitializationError */
 
 /* CUpointer_attribute */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hash: mixing of words and short strings for tables. Not for secrets. Pure.
+ * hash: hash functions of words and short strings for tables. Not cryptographic. Pure.
  */
 #ifndef TM_BASE_HASH_H
 #define TM_BASE_HASH_H
@@ -27,7 +27,10 @@ TM_INLINE uint64_t tm_hash_add(uint64_t hash, uint64_t x)
 	return tm_hash_u64(hash * TM_HASH_GOLDEN + x);
 }
 
-/* Table position of "bits" bits (1..63). One multiplication alone would clump keys of equal distance. */
+/*
+ * Index into a table of 1 << bits slots, bits 1..63. Not a single multiplication, as that would
+ * cluster equally spaced keys.
+ */
 TM_INLINE size_t tm_hash_slot(uint64_t key, unsigned int bits)
 {
 	return (size_t)(tm_hash_u64(key) >> (64 - bits));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * list: intrusive doubly linked list. A zeroed head is an empty list, so that a list in .bss works
- * before anything has run. The caller owns the nodes and the locking.
+ * list: intrusive doubly linked list. A zeroed head is an empty list, so a list in .bss needs no
+ * initialisation. The caller owns the nodes and does the locking.
  */
 #ifndef TM_BASE_LIST_H
 #define TM_BASE_LIST_H
@@ -82,7 +82,7 @@ TM_INLINE struct tm_list_node *tm_list_pop_back(struct tm_list *list)
 	return node;
 }
 
-/* Moves everything of "from" behind the last node of "to"; "from" is empty afterwards. */
+/* Appends all nodes of "from" to "to"; "from" is empty afterwards. */
 TM_INLINE void tm_list_splice_back(struct tm_list *to, struct tm_list *from)
 {
 	if (from->first == NULL)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * parse: numbers, sizes, times, globs and lists out of text, with checked arithmetic, without libc,
+ * parse: parses numbers, sizes, times, globs and lists with checked arithmetic, without libc,
  * locale or allocation. Pure; any thread, any signal handler, before any constructor.
  *
- * Text is a slice, because a value may lie in the middle of TIERMALLOC_CONF or of a rules line.
- * Every parser takes the whole slice or fails with -EINVAL; -ERANGE means that the number was well
- * formed and does not fit. A result is untouched on failure.
+ * Text is passed as a slice, because a value may be part of TIERMALLOC_CONF or of a rules line. A
+ * parser consumes the whole slice or fails with -EINVAL; -ERANGE: a well-formed number that does
+ * not fit. Results are untouched on failure.
  */
 #ifndef TM_BASE_PARSE_H
 #define TM_BASE_PARSE_H
@@ -17,15 +17,15 @@ struct tm_str {
 	size_t len;
 };
 
-/* NULL gives an empty slice. */
+/* A slice of a whole string; NULL gives an empty one. */
 struct tm_str tm_str_of(const char *text);
 bool tm_str_is(struct tm_str s, const char *text);
 bool tm_str_equal(struct tm_str a, struct tm_str b);
-/* ASCII only: the environment is not in the user's locale yet. */
+/* Ignores case, of ASCII letters only: no locale is set up yet. */
 bool tm_str_is_nocase(struct tm_str s, const char *text);
 bool tm_str_starts(struct tm_str s, const char *prefix);
 bool tm_str_ends(struct tm_str s, const char *suffix);
-/* Without blanks and tabs at both ends. */
+/* The slice without leading and trailing blanks and tabs. */
 struct tm_str tm_str_trim(struct tm_str s);
 
 /* Decimal, or hexadecimal after 0x. No sign, no blanks. */
@@ -37,19 +37,19 @@ int tm_parse_u64_in(struct tm_str s, uint64_t low, uint64_t high, uint64_t *ret_
 /* Bytes: "4096", "64K", "1.5G", "2MiB"; K M G T are powers of 1024, in either case. */
 int tm_parse_size(struct tm_str s, uint64_t *ret_bytes);
 
-/* Milliseconds: "500ms", ".5s", "2m", "1h". A number without unit is refused, except 0. */
+/* Milliseconds: "500ms", ".5s", "2m", "1h". A number without a unit is an error, except 0. */
 int tm_parse_time(struct tm_str s, uint64_t *ret_ms);
 
 /*
- * Cuts the next item off "*rest" at "separator"; false when nothing is left. "a,,b" has an empty
- * item in the middle; an empty "*rest" has none.
+ * Takes the next item off "*rest", up to "separator"; false: nothing is left. "a,,b" has an empty
+ * item in the middle; an empty "*rest" has no item.
  */
 bool tm_parse_next(struct tm_str *rest, char separator, struct tm_str *ret_item);
 
-/* Shell patterns: * ? [abc] [a-z] [!a] and \ before a character to be taken as it stands. */
+/* Matches a shell pattern: * ? [abc] [a-z] [!a]; \ quotes the next character. */
 bool tm_parse_glob(struct tm_str pattern, struct tm_str text);
 
-/* Whether any pattern of a comma-separated list matches. */
+/* Whether any pattern in a comma-separated list matches. */
 bool tm_parse_glob_list(struct tm_str patterns, struct tm_str text);
 
 #endif

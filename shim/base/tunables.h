@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tunables: what the environment asks for. Reads an array of "NAME=value", checks every value against
- * tunables.def and fills one struct. Pure: no libc, no allocation, no printing; texts are copied into
- * memory the caller lends, because a program may write over its environment later. The library reads
- * once at boot, the command to show what the library would do.
+ * tunables: parses the environment variables. Reads an array of "NAME=value", checks every value
+ * against tunables.def and fills struct tm_options. Pure: no libc, no allocation, no printing;
+ * texts are copied into memory of the caller's, because a program may overwrite its environment.
+ * Used by the library once at boot, and by the command to show what the library would do.
  *
- * A bad value, an unknown variable or key, and a variable whose part is not built are each told to
- * the caller once, and the default is used.
+ * An invalid value, an unknown variable or key, and a variable whose component is not built are
+ * each reported to the caller once, and the default is used.
  */
 #ifndef TM_BASE_TUNABLES_H
 #define TM_BASE_TUNABLES_H
@@ -14,7 +14,7 @@
 #include "shim/base/attrs.h"
 #include "shim/base/parse.h"
 
-/* Index by tier: 0 is TIERMALLOC_AUTO, in arrays the total. */
+/* Index into arrays by tier. 0: TIERMALLOC_AUTO; in arrays the total. */
 enum tm_tier {
 	TM_TIER_ALL,
 #define X(tier, name, meaning) TM_TIER_##tier,
@@ -23,7 +23,7 @@ enum tm_tier {
 	TM_TIER_COUNT
 };
 
-/* Each enum below is in the order of the words of its row in tunables.def. */
+/* The enums below have the order of the words in their rows of tunables.def. */
 enum tm_mode { TM_MODE_OFF, TM_MODE_ON, TM_MODE_OBSERVE };
 enum tm_huge { TM_HUGE_AUTO, TM_HUGE_ALWAYS, TM_HUGE_NEVER, TM_HUGE_2M, TM_HUGE_1G };
 enum tm_numa { TM_NUMA_AUTO, TM_NUMA_OFF, TM_NUMA_INTERLEAVE, TM_NUMA_LOCAL, TM_NUMA_NODES };
@@ -56,22 +56,22 @@ enum tm_tunable {
 	TM_TUNABLE_COUNT
 };
 
-/* Later sources win. */
+/* In increasing order of precedence. */
 enum tm_source { TM_SOURCE_DEFAULT, TM_SOURCE_FOREIGN, TM_SOURCE_CONF, TM_SOURCE_ENV };
 
-/* Values of sizes, times and numbers beside the numbers themselves. */
+/* Special values of sizes, times and numbers. */
 #define TM_OPTION_NONE UINT64_MAX
 #define TM_OPTION_AUTO (UINT64_MAX - 1)
 
-/* A text that is not set is NULL; texts lie in the memory lent to tm_tunables_read. */
+/* Texts are stored in tm_tunables_input.store; NULL: not set. */
 struct tm_options {
-	uint32_t mode; /* enum tm_mode; so are all fields of 32 bits */
+	uint32_t mode; /* enum tm_mode; the other 32-bit fields likewise hold their enum */
 	uint32_t huge;
 	uint32_t numa;
 	uint32_t giveback;
 	uint32_t source_drop; /* 0 or 1 */
 	uint32_t guard;
-	uint32_t guard_one_in; /* 1 block in so many, with TM_GUARD_SAMPLE */
+	uint32_t guard_one_in; /* TM_GUARD_SAMPLE: one block in guard_one_in is guarded */
 	uint32_t on_error;
 	int32_t fill_alloc; /* byte, or -1 */
 	int32_t fill_free;
@@ -95,8 +95,7 @@ struct tm_options {
 
 	const char *rules;
 	const char *profile;
-	const char
-		*pools; /* NULL: auto; "none"; or a list that tm_tunables_next_pool takes apart */
+	const char *pools; /* NULL: auto; "none"; or a list for tm_tunables_next_pool */
 	const char *numa_nodes;
 	const char *dir;
 	const char *report_file;
@@ -105,21 +104,21 @@ struct tm_options {
 	const char *deepbind_globs;
 
 	/* From other allocators' variables. */
-	uint32_t decay_percent; /* TCMALLOC_RELEASE_RATE: of the usual times; 100 */
-	uint32_t retain;        /* 1: freed memory was asked to be kept for ever; it is kept long */
+	uint32_t decay_percent; /* TCMALLOC_RELEASE_RATE: of the default times; default 100 */
+	uint32_t retain;        /* 1: asked to keep freed memory for ever; we keep it for long */
 
 	uint8_t source[TM_TUNABLE_COUNT]; /* enum tm_source */
 };
 
 enum tm_tunables_trouble {
 	TM_TROUBLE_VALUE,      /* the value is not allowed */
-	TM_TROUBLE_VARIABLE,   /* TIERMALLOC_... that is no variable of ours */
-	TM_TROUBLE_KEY,        /* likewise a key of TIERMALLOC_CONF */
+	TM_TROUBLE_VARIABLE,   /* unknown variable TIERMALLOC_... */
+	TM_TROUBLE_KEY,        /* unknown key in TIERMALLOC_CONF */
 	TM_TROUBLE_ITEM,       /* an item of TIERMALLOC_CONF that is not key=value */
-	TM_TROUBLE_NOT_BUILT,  /* this build lacks the part */
-	TM_TROUBLE_PARTLY,     /* likewise the part that this value needs; it does what it can */
+	TM_TROUBLE_NOT_BUILT,  /* this build lacks the component of the variable */
+	TM_TROUBLE_PARTLY,     /* this build lacks the component of the value; partly in effect */
 	TM_TROUBLE_ROOM,       /* no memory for the text */
-	TM_TROUBLE_TRANSLATED, /* another allocator's variable was taken over: not a warning */
+	TM_TROUBLE_TRANSLATED, /* another allocator's variable was adopted: not a warning */
 	TM_TROUBLE_FOREIGN,    /* another allocator's variable was ignored: not a warning */
 };
 
@@ -127,66 +126,67 @@ struct tm_tunables_problem {
 	enum tm_tunables_trouble trouble;
 	struct tm_str name;
 	struct tm_str value;
-	const char *
-		allowed; /* what is allowed, or the name that may have been meant, or the part; or NULL */
+	const char
+		*allowed; /* allowed values, the name probably meant, or the component; or NULL */
 };
 
 typedef void tm_tunables_report_fn(void *context, const struct tm_tunables_problem *problem);
 
 struct tm_tunables_input {
-	char *const *env; /* ends with NULL; NULL: nothing is read, as with AT_SECURE */
-	char *store;      /* for texts, lives as long as the options */
+	char *const *env; /* NULL-terminated; NULL: read nothing (AT_SECURE) */
+	char *store;      /* for texts; must live as long as the options */
 	size_t store_bytes;
-	tm_tunables_report_fn *report; /* NULL: silence */
+	tm_tunables_report_fn *report; /* NULL: don't report problems */
 	void *context;
 };
 
-/* What a store must hold for this environment; 0 where no variable of ours has a value. */
+/* Bytes of store needed for this environment; 0: it sets none of our variables. */
 size_t tm_tunables_store_bytes(char *const *env);
 
-/* Fills all of *ret_options. */
+/* Parses the environment and fills all of *ret_options. */
 void tm_tunables_read(struct tm_options *ret_options, const struct tm_tunables_input *input);
 
-/* Whether the problem is worth a warning, or only a line under TIERMALLOC_LOG=info. */
+/* True: a warning; false: printed only with TIERMALLOC_LOG=info. */
 bool tm_tunables_is_warning(const struct tm_tunables_problem *problem);
 
-/* The problem as one line, without "tiermalloc: " and newline; result as tm_fmt. */
+/* Writes the problem as one line without "tiermalloc: " and newline. Result as tm_fmt. */
 size_t tm_tunables_describe(char *buf, size_t size, const struct tm_tunables_problem *problem);
 
 /*
- * What the library needs of one row of tunables.def. Texts lie in it: the loader would write every
- * pointer of every process, and copy the pages they lie on. A longer one does not compile.
+ * The library's copy of a row of tunables.def. Texts are char arrays, not pointers: pointers would
+ * need relocation, which makes the loader write to, and so copy, these pages in every process. A
+ * text that is too long does not compile.
  */
 struct tm_tunable_row {
 	char name[28];
 	char value[8]; /* the default, as text */
 	char words[68];
 	char allowed[56];
-	uint16_t offset;
-	uint8_t kind;
-	uint8_t part; /* see tm_tunables_part */
+	uint16_t offset; /* of the field in struct tm_options */
+	uint8_t kind;    /* enum tm_tunable_kind */
+	uint8_t part;    /* the component it needs, see tm_tunables_part */
 	bool built;
 };
 
 extern TM_HIDDEN const struct tm_tunable_row tm_tunables_rows[TM_TUNABLE_COUNT];
 
-/* What the row needs, as a message names it. */
+/* The component that the row needs, for messages. */
 const char *tm_tunables_part(const struct tm_tunable_row *row);
 
-/* The value as a user would write it; result as tm_fmt. */
+/* Prints the value in the notation of the environment variable. Result as tm_fmt. */
 size_t tm_tunables_print(char *buf, size_t size, const struct tm_options *options,
 			 enum tm_tunable which);
 
 const char *tm_tunables_source_name(enum tm_source source);
 
-/* One item of a pool list, e.g. 768K*64@session. */
+/* An item of a pool list, e.g. 768K*64@session. */
 struct tm_tunables_pool {
 	uint64_t bytes;
 	uint64_t count;
 	enum tm_tier tier; /* TM_TIER_ALL: not named */
 };
 
-/* 1 with the next pool of "*rest", 0 at its end, -EINVAL for an item that is none. */
+/* Takes the next item off "*rest". 1: parsed; 0: nothing is left; -EINVAL: invalid item. */
 int tm_tunables_next_pool(struct tm_str *rest, struct tm_tunables_pool *ret_pool);
 
 /* "persistent", "session", "temporary"; TM_TIER_ALL for another word. */

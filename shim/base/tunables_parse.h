@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tunables_parse: one value of each kind, in and out of struct tm_options. Private to tunables.c and
- * its tests.
+ * tunables_parse: parses and prints a value of each kind, to and from struct tm_options. Private to
+ * tunables.c and its tests.
  */
 #ifndef TM_BASE_TUNABLES_PARSE_H
 #define TM_BASE_TUNABLES_PARSE_H
@@ -24,23 +24,25 @@ enum tm_tunable_kind {
 	TM_KIND_LOG,
 };
 
-/* Lent memory for texts. */
+/* The caller's memory for texts. */
 struct tm_tunables_store {
 	char *at;
 	size_t left;
 };
 
-/* A terminated copy, NULL when there is no room. */
+/* A zero-terminated copy in the store; NULL: no room. */
 const char *tm_tunables_parse_keep(struct tm_tunables_store *store, struct tm_str text);
 
-/* The name of the part that this word of the row needs; empty: none beside the row's own. */
+/* Name of the component that this value needs beyond the row's own; empty: none. */
 struct tm_str tm_tunables_parse_part(const struct tm_tunable_row *row, struct tm_str value);
 
-/* -EINVAL: not allowed; -ENOMEM: no room. The options are untouched then. */
+/*
+ * Parses a value into the options. 0; -EINVAL: invalid; -ENOMEM: no room; then they are untouched.
+ */
 int tm_tunables_parse_value(struct tm_options *options, const struct tm_tunable_row *row,
 			    struct tm_str value, struct tm_tunables_store *store);
 
-/* The value as a user would write it. */
+/* Prints the value in the notation of the environment variable. */
 void tm_tunables_parse_print(struct tm_fmt_out *out, const struct tm_options *options,
 			     const struct tm_tunable_row *row);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * version: the one place that knows the release's name. Any layer, any thread.
+ * version: the release number, in this place only. Any layer, any thread.
  */
 #ifndef TM_BASE_VERSION_H
 #define TM_BASE_VERSION_H

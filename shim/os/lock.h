@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lock: mutual exclusion on a futex. Owns the lock words' meaning, the generation of the process
- * image and the table of locks that the fork handlers walk.
+ * lock: futex-based mutexes. Owns the encoding of the lock word, the generation number of the
+ * process image, and the list of locks that the fork handlers walk.
  *
- * A zeroed lock is free, so that locks in .bss work before any constructor. No errno, no allocation,
- * no libc. A lock may not be taken in a signal handler that may have interrupted its holder.
+ * A zeroed lock is free, so locks in .bss work before any constructor. No errno, no allocation, no
+ * libc. A signal handler must not take a lock whose holder it may have interrupted.
  *
- * The word: bits 0..21 the holder's mark, never 0 (from the address of its TLS: asking for the thread
- * id would be a system call that a seccomp filter may punish, H68); bits 22..30 the generation in which
- * it was taken; bit 31 somebody may sleep on it. 0 is free.
+ * The word: bits 0..21 a mark of the holder, never 0 (derived from its TLS address: gettid would be
+ * a system call that a seccomp filter may punish, H68); bits 22..30 the generation in which the
+ * lock was taken; bit 31: there may be waiters. 0: free.
  *
- * Generation: _Fork and raw clone run no atfork handler (H46), so a child can find a lock held by a
- * thread that it does not have. The current generation lies in a page that the kernel wipes in every
- * child with its own memory and leaves alone where memory is shared (vfork, threads); the first who
- * reads 0 there starts the next generation. A word of another generation has no living holder: the
- * lock is stolen, and tm_lock_acquire says so, because what it guards may be half changed. Where
- * wiping is not to be had (Linux before 4.14), nothing is stolen.
+ * Generation: _Fork and raw clone run no atfork handler (H46), so a child may find a lock held by a
+ * thread that does not exist in it. The current generation is stored in a page with
+ * MADV_WIPEONFORK, which the kernel zeroes in every child with memory of its own, but not where
+ * memory is shared (vfork, threads). The first reader that finds 0 starts the next generation. The
+ * holder of a lock word of another generation no longer exists: the lock is stolen, and
+ * tm_lock_acquire returns TM_LOCK_STOLEN because the guarded data may be inconsistent. Without
+ * MADV_WIPEONFORK (Linux before 4.14) locks are never stolen.
  */
 #ifndef TM_OS_LOCK_H
 #define TM_OS_LOCK_H
@@ -33,10 +34,10 @@ enum tm_lock_rank {
 
 struct tm_lock {
 	_Atomic uint32_t word; /* [atomic] */
-	uint16_t depth;        /* [lock] how often the forking thread went through again */
+	uint16_t depth;        /* [lock] nested acquisitions by the forking thread */
 	uint8_t rank;          /* [const] enum tm_lock_rank */
-	uint8_t registered;    /* [const] on the list of its rank */
-	struct tm_lock *next;  /* [const] next lock of the same rank in the fork walk */
+	uint8_t registered;    /* [const] 1: on the list of its rank */
+	struct tm_lock *next;  /* [const] next registered lock of the same rank */
 };
 
 #define TM_LOCK_INIT(r)                                                                            \
@@ -44,7 +45,7 @@ struct tm_lock {
 		.rank = (r)                                                                        \
 	}
 
-/* Result of tm_lock_acquire: the holder is gone; start the guarded structure afresh. */
+/* Result of tm_lock_acquire: the holder no longer exists; reinitialise the guarded structure. */
 #define TM_LOCK_STOLEN 1
 
 #define TM_LOCK_MARK_MASK ((uint32_t)0x3fffff)
@@ -52,46 +53,49 @@ struct tm_lock {
 #define TM_LOCK_GENERATION_MASK ((uint32_t)0x1ff)
 #define TM_LOCK_WAITERS ((uint32_t)1 << 31)
 
-/* 0, or TM_LOCK_STOLEN. The lock is held in both cases. */
+/* Waits for the lock. 0 or TM_LOCK_STOLEN; the caller holds the lock in both cases. */
 int tm_lock_acquire(struct tm_lock *lock);
 
-/* False when somebody holds it. Never sleeps, never steals, and is exempt from the order of ranks. */
+/* False: it is held. Never sleeps, never steals; exempt from the rank order. */
 bool tm_lock_try(struct tm_lock *lock);
 
-/* The same, but a lock whose holder is gone is taken: for what is fit to go on as it was left. */
+/*
+ * The same, but steals the lock if its holder no longer exists. Only for data that remains usable
+ * in whatever state the holder left it.
+ */
 bool tm_lock_try_steal(struct tm_lock *lock);
 
 void tm_lock_release(struct tm_lock *lock);
 
-/* For assertions: the mark is not unique, so that true may be wrong, never false. */
+/* Whether the caller holds it. Marks are not unique: true may be wrong, false never is. */
 bool tm_lock_is_mine(const struct tm_lock *lock);
 
-/* The same for all registered locks. */
+/* Whether the caller holds any registered lock, with the same restriction. */
 bool tm_lock_holds_any(void);
 
 /*
- * The generation of this process image: 0 before tm_fork_generation_init, then 1 and one more in
- * each forked child, however it was made. Costs two loads.
+ * The generation of this process image: 0 before tm_fork_generation_init, then 1, incremented in
+ * each forked child, by whatever call it was forked. Costs two loads.
  */
 uint32_t tm_fork_generation(void);
 
-/* Maps the page that is wiped; called once at boot, while there is one thread. 0 or -errno. */
+/* Maps the wiped page; called once at boot, while there is one thread. 0 or -errno. */
 int tm_fork_generation_init(void);
 
 /*
- * For pthread_atfork. A registered lock is in the walk for ever; locks of one rank are taken in the
- * order of registration. Between the first and one of the other calls, the forking thread passes
- * through all registered locks (other libraries' handlers allocate, H48). A raw thread that shares
- * the forking thread's TLS must have been stopped before.
+ * For the atfork handlers. tm_lock_register adds a lock to the walk for ever; locks of one rank are
+ * taken in order of registration. Between acquire_all and one of the other calls the forking thread
+ * may acquire registered locks again, recursively, because other libraries' handlers allocate
+ * (H48). A raw thread that shares the forking thread's TLS must have been stopped before.
  */
 void tm_lock_register(struct tm_lock *lock);
 void tm_lock_fork_acquire_all(void);
 void tm_lock_fork_release_all(void);
-/* In the child: all registered locks are free, the caller is the only thread. */
+/* In the child, whose only thread is the caller: makes all registered locks free. */
 void tm_lock_fork_reinit_all(void);
 /*
- * In a child whose thread goes on inside of sections that it began in its parent: the locks that it holds
- * are of this generation now; those of other threads are to be stolen.
+ * In a child whose thread continues inside critical sections that it entered in the parent: moves
+ * the locks it holds to the child's generation; locks of the parent's other threads can be stolen.
  */
 void tm_lock_fork_keep_mine(void);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mem: pages. Every mapping the library makes or gives back goes through here.
+ * mem: mmap and relatives. All mappings that the library makes or releases go through this module.
  *
- * Addresses and lengths are multiples of the kernel's page. All functions return 0 or -errno (or a
- * pointer, NULL on failure), leave errno alone, take no lock and may be called from any thread and
- * any signal handler.
+ * Addresses and lengths are multiples of the kernel's page size. All functions return 0 or -errno
+ * (or a pointer, NULL on failure), don't change errno, take no lock, and may be called from any
+ * thread and any signal handler.
  *
- * Giving user memory back (tm_mem_unmap, tm_mem_dontneed, tm_mem_remap, tm_mem_move) goes through libc's own symbols once
- * tm_mem_use_libc was called, because registration caches of RDMA and CUDA stacks interpose them
- * (H52); a thread without libc state must take the _raw forms.
+ * Functions that release user memory (tm_mem_unmap, tm_mem_dontneed, tm_mem_remap, tm_mem_move)
+ * call libc's symbols once tm_mem_use_libc was called, because the registration caches of RDMA and
+ * CUDA stacks interpose those (H52). A thread without libc state must use the _raw forms.
  */
 #ifndef TM_OS_MEM_H
 #define TM_OS_MEM_H
@@ -23,25 +23,25 @@ struct tm_mem_release_ops {
 	void *(*mremap)(void *, size_t, size_t, int, ...);
 };
 
-/* [const after boot] NULL members: the kernel is called directly. */
+/* [const after boot] A NULL member: the system call is made directly. */
 extern TM_HIDDEN struct tm_mem_release_ops tm_mem_release_ops;
 
-/* libc's, as dlsym or the link gave them; called once, at boot. */
+/* Sets libc's functions for releases; called once, at boot. */
 void tm_mem_use_libc(struct tm_mem_release_ops ops);
 
 /*
- * Maps private zero pages exactly at "at", without reserving swap. -EEXIST when something is mapped
- * there already, also on kernels before 4.17, which do not know MAP_FIXED_NOREPLACE.
+ * Maps private zero pages exactly at "at", without reserving swap (MAP_NORESERVE). -EEXIST:
+ * something is mapped there already; also on kernels before 4.17, which lack MAP_FIXED_NOREPLACE.
  */
 int tm_mem_map_at(void *at, size_t bytes, int prot);
 
-/* The same from the pool of huge pages of 1 << page_shift bytes. -ENOMEM where too few are there. */
+/* The same with hugetlb pages of 1 << page_shift bytes. -ENOMEM: the pool has too few. */
 int tm_mem_map_hugetlb(void *at, size_t bytes, unsigned page_shift);
 
-/* The same over pages we own: replaces what is there, which is a way of giving it back. */
+/* The same over pages of our own: replaces, and so releases, what is mapped there. */
 int tm_mem_map_fixed(void *at, size_t bytes, int prot);
 
-/* Readable and writable zero pages anywhere. */
+/* Maps readable and writable zero pages at an address of the kernel's choice. */
 void *tm_mem_map(size_t bytes);
 
 int tm_mem_protect(void *at, size_t bytes, int prot);
@@ -49,11 +49,11 @@ int tm_mem_protect(void *at, size_t bytes, int prot);
 int tm_mem_unmap(void *at, size_t bytes);
 int tm_mem_unmap_raw(void *at, size_t bytes);
 
-/* After 0 the pages read as zeros. -EINVAL: locked pages, nothing was given back. */
+/* MADV_DONTNEED. After 0 the pages read as zeros. -EINVAL: locked pages, nothing was released. */
 int tm_mem_dontneed(void *at, size_t bytes);
 int tm_mem_dontneed_raw(void *at, size_t bytes);
 
-/* Out of memory without losing anything: files' pages to the file, others to swap. Linux 5.4. */
+/* MADV_PAGEOUT: reclaims pages without loss, to their file or to swap. Linux 5.4. */
 int tm_mem_pageout(void *at, size_t bytes);
 
 int tm_mem_hugepage(void *at, size_t bytes);
@@ -66,19 +66,19 @@ int tm_mem_keeponfork(void *at, size_t bytes);
 int tm_mem_dontdump(void *at, size_t bytes);
 
 /*
- * Moves or resizes pages; content is kept up to the smaller length. "to" is where they shall be,
- * replacing what is mapped there, or NULL: where they are, else anywhere. NULL on failure, nothing
- * has changed then.
+ * mremap: moves or resizes a mapping; contents are kept up to the smaller length. to: the new
+ * address, where it replaces what is mapped; NULL: in place if possible, else anywhere. NULL on
+ * failure, with nothing changed.
  */
 void *tm_mem_remap(void *at, size_t old_bytes, size_t new_bytes, void *to);
 
 /*
- * Moves what the pages hold to "to", which is mapped already and replaced; the old pages stay mapped,
- * as zeros (Linux 5.7). 0 or -errno, nothing has moved then.
+ * Moves the pages' contents to the existing mapping at "to", which is replaced; the old range stays
+ * mapped and reads as zeros (MREMAP_DONTUNMAP, Linux 5.7). 0 or -errno, with nothing moved.
  */
 int tm_mem_move(void *at, size_t bytes, void *to);
 
-/* Grows a mapping where it is. -ENOMEM when something is in the way. */
+/* Grows a mapping in place. -ENOMEM: another mapping is in the way. */
 int tm_mem_extend(void *at, size_t old_bytes, size_t new_bytes);
 
 #endif

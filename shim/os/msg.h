@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * msg: the one place from which the library speaks: single lines "tiermalloc: ..." on descriptor 2,
- * each by one write(2). Never on 1, never through stdio. Any thread, any signal handler.
+ * msg: the only output of messages: single lines "tiermalloc: ..." to descriptor 2, each by one
+ * write(2). Never to descriptor 1, never by stdio. Any thread, any signal handler.
  *
- * At most TM_MSG_BURST lines a second; what was left out is counted in the next line. Descriptor 2
- * may have been closed and given to a file of the application (H72): a line goes out only if it is
- * what it was at boot, or no regular file, or one that is appended to, as logs are.
+ * At most TM_MSG_BURST lines a second; the next line tells how many were suppressed. The
+ * application may have closed descriptor 2 and reused its number for a file (H72): a line is
+ * written only if the descriptor still refers to the same file as at boot, or isn't a regular file,
+ * or is in append mode (as logs are).
  */
 #ifndef TM_OS_MSG_H
 #define TM_OS_MSG_H
@@ -14,7 +15,7 @@
 
 #define TM_MSG_BURST 64 /* every variable may have a bad value */
 
-/* Bits of the mask; TIERMALLOC_LOG chooses which are heard. Errors end the process and are always heard. */
+/* Bits of the mask set by TIERMALLOC_LOG. Errors end the process and are always printed. */
 enum tm_msg_level {
 	TM_MSG_ERROR = 0,
 	TM_MSG_WARN = 1 << 0,
@@ -24,27 +25,27 @@ enum tm_msg_level {
 	TM_MSG_GIVEBACK = 1 << 4,
 };
 
-/* Notes what descriptor 2 is. Called once at boot. */
+/* Remembers which file descriptor 2 refers to. Called once at boot. */
 void tm_msg_init(void);
 
-/* Which levels are heard; TM_MSG_WARN until this was called. */
+/* Sets the levels to print; initially TM_MSG_WARN. */
 void tm_msg_set_mask(unsigned int mask);
 
-/* For callers that would have to compute what they say. */
+/* Whether this level is printed; for callers whose message is costly to compute. */
 bool tm_msg_wants(enum tm_msg_level level);
 
-/* Without "tiermalloc: " and newline; see fmt.h for what a format may hold. */
+/* Prints a line. format: without "tiermalloc: " and newline; fmt.h lists the conversions. */
 void tm_msg(enum tm_msg_level level, const char *format, ...) TM_PRINTF(2, 3);
 
-/* An error of a call, as errno has it, in words. */
+/* The text of an errno value. */
 const char *tm_msg_reason(int error);
 
-/* Whether descriptor 2 is still the one to speak on, as said above. */
+/* Whether descriptor 2 may still be written to (see above). */
 bool tm_msg_has_stderr(void);
 
 /*
- * Writes a text to a descriptor, whole; 0 or -errno, and never a signal: a reader that went, a limit of the
- * length of files are errors too. For reports.
+ * Writes a text to a descriptor completely; for reports. 0 or -errno. A closed pipe or the file
+ * size limit is an error too, never a signal (SIGPIPE, SIGXFSZ).
  */
 int tm_msg_write(int fd, const char *text, size_t len);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * own: which mappings are the library's own, of those whose place the kernel chose. Others map memory
- * with the same flags (V8 does), and the kernel makes one mapping of two that adjoin; the balance of
- * resident memory tells them apart by this. mem.c alone adds and drops.
+ * own: the library's own mappings at addresses chosen by the kernel. The kernel merges adjacent
+ * mappings with equal flags, and others use the same flags (V8 does), so /proc/self/smaps can't
+ * tell whose memory it is; the breakdown of resident memory (sheet.h) does by this table. Only
+ * mem.c adds and drops.
  *
- * No lock, any thread, any signal handler. Where more are made than there is room for, or two threads
- * meet at one record, a mapping is forgotten: it is then told as the program's.
+ * No lock; any thread, any signal handler. If the table is full, or two threads collide at a
+ * record, a mapping is not recorded, and counts as the program's.
  */
 #ifndef TM_OS_OWN_H
 #define TM_OS_OWN_H
@@ -15,7 +16,10 @@
 void tm_own_add(uintptr_t start, size_t bytes);
 void tm_own_drop(uintptr_t start, size_t bytes);
 
-/* The part of [*start, end) that is the library's and begins first. False: none of it is. */
+/*
+ * Finds the lowest part of [*start, end) that is the library's: sets *start and *ret_end to its
+ * bounds. False: none.
+ */
 bool tm_own_next(uintptr_t *start, uintptr_t end, uintptr_t *ret_end);
 
 #endif

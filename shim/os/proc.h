@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * proc: what the kernel says about this process and machine: auxiliary vector, /proc, cgroup, CPUs.
- * Owns cached constants only. No allocation, no errno, no descriptor is kept. Files may be missing
- * (chroot, seccomp): every reader has an answer for that.
+ * proc: information of the kernel about this process and machine: auxiliary vector, /proc, cgroup,
+ * limits. State: cached constants and the flag below. No allocation, no errno, keeps no descriptor
+ * open. Files may be missing (chroot, seccomp filter): every reader defines a result for that.
  *
- * Under a seccomp filter an open may be fatal (H68): after boot only tm_proc_is_filtered's caller,
- * once at the start of a helper, may read files.
+ * Under a seccomp filter open may be fatal (H68): see tm_proc_forbid_files.
  */
 #ifndef TM_OS_PROC_H
 #define TM_OS_PROC_H
@@ -13,59 +12,66 @@
 #include "shim/base/attrs.h"
 
 /*
- * The program is about to set a filter that may kill for an open (H68): from now on nothing is read,
- * every reader answers as for a missing file. For good; signal-safe.
+ * Called when the program is about to install a seccomp filter, which may kill the process for an
+ * open (H68): from now on every reader behaves as if the file were missing. Irreversible;
+ * async-signal-safe. tm_proc_may_open: not yet called.
  */
 void tm_proc_forbid_files(void);
 bool tm_proc_may_open(void);
 
-/* Of the machine, at boot; UINT64_MAX: the kernel doesn't say. */
+/* The machine's memory; UINT64_MAX: unknown. At boot. */
 uint64_t tm_proc_memory_bytes(void);
 
-/* What may still be made resident without pressure, now; UINT64_MAX: the kernel doesn't say. */
+/* Memory that can become resident without pressure (MemAvailable), now; UINT64_MAX: unknown. */
 uint64_t tm_proc_available_bytes(void);
 
-/* The file's first size - 1 bytes and a zero byte. Bytes read, or -errno. A pipe is waited for a second. */
+/*
+ * Reads up to size - 1 bytes from the start of a file and adds a zero byte. Bytes read, or -errno.
+ * Waits at most a second for a pipe.
+ */
 long tm_proc_read(const char *path, char *buf, size_t size);
 
 /*
- * The same into pages of its own, for texts too long for the small stacks that callers may stand on
- * (H26); status and smaps_rollup of Linux 6 are 1.5 KiB. After an error there is no text to free.
+ * The same into newly mapped pages, for texts too long for callers on small stacks (H26); status
+ * and smaps_rollup of Linux 6 are 1.5 KiB. Free the text with tm_proc_text_free, except after an
+ * error.
  */
 #define TM_PROC_TEXT_BYTES ((size_t)4 << 10)
 long tm_proc_text(const char *path, char **ret_text);
 void tm_proc_text_free(char *text);
 
-/* Calls see for each name in the directory that dir is open on, from its beginning. */
+/* Calls `see` for each name in the directory open as descriptor `dir`, from its beginning. */
 void tm_proc_each_name(int dir, void (*see)(const char *name, void *arg), void *arg);
 
-/* The number a file begins with; "max" reads as UINT64_MAX. 0 or -errno. */
+/* The number at the start of a file; "max" gives UINT64_MAX. 0 or -errno. */
 int tm_proc_read_u64(const char *path, uint64_t *ret_value);
 
-/* The word in brackets of a file such as .../transparent_hugepage/enabled. 0 or -errno. */
+/* The bracketed word of a file such as .../transparent_hugepage/enabled. 0 or -errno. */
 int tm_proc_read_choice(const char *path, char *buf, size_t size);
 
 /* Value of an auxiliary vector entry (AT_*), 0 when absent. */
 unsigned long tm_proc_auxv(unsigned long type);
 
-/* The kernel started this program with raised rights: no environment may be trusted (AT_SECURE). */
+/* AT_SECURE: the program runs with raised privileges, so the environment must not be trusted. */
 bool tm_proc_is_secure(void);
 
-/* The kernel's page; cached. */
+/* The kernel's page size; cached. */
 size_t tm_proc_page_bytes(void);
 
-/* Smallest memory limit of the cgroups (v2 or v1) the process is in; UINT64_MAX: none is known. */
+/*
+ * Smallest memory limit of the cgroups (v2 or v1) that contain the process; UINT64_MAX: none known.
+ */
 uint64_t tm_proc_cgroup_limit(void);
 
-/* Clock ticks since boot at which the process started: with the pid a name that is never reused. */
+/* Start time of the process in clock ticks since boot; with the pid it identifies the process. */
 uint64_t tm_proc_start_time(void);
-/* The same of another process, by its /proc/PID/stat; 0: there is none. */
+/* The same of another process; path: its /proc/PID/stat. 0: no such process. */
 uint64_t tm_proc_start_time_of(const char *path);
 
-/* Zeros where nothing is known. A small file: cheaper than the status. */
+/* From /proc/self/statm, which is cheaper than status; zeros if unknown. */
 struct tm_proc_memory {
 	uint64_t rss_bytes;
-	uint64_t shared_bytes; /* of these, pages of files and shared ones */
+	uint64_t shared_bytes; /* of rss_bytes: file and shared memory pages */
 };
 struct tm_proc_memory tm_proc_memory(void);
 
@@ -83,7 +89,7 @@ struct tm_proc_status {
 	uint64_t seccomp; /* 0 none, 1 strict, 2 filter */
 };
 
-/* From /proc/self/status; fields that it lacks are 0. 0 or -errno. */
+/* Reads /proc/self/status; missing fields are 0. 0 or -errno. */
 int tm_proc_status(struct tm_proc_status *ret_status);
 
 struct tm_proc_rollup {
@@ -95,7 +101,7 @@ struct tm_proc_rollup {
 	uint64_t private_dirty_bytes;
 };
 
-/* From /proc/self/smaps_rollup: costs the kernel a walk of all pages. 0 or -errno. */
+/* Reads /proc/self/smaps_rollup, for which the kernel walks all pages. 0 or -errno. */
 int tm_proc_rollup(struct tm_proc_rollup *ret_rollup);
 
 /* Name of the running program (comm of the process), at most 15 characters. */
@@ -105,8 +111,8 @@ void tm_proc_name(char *buf, size_t size);
 void tm_proc_thread_name(char name[16]);
 
 /*
- * Bytes that this process may map, by its limits on addresses and on data; SIZE_MAX: no limit. At boot
- * only: a filter that the program sets may not have the call (H68).
+ * Bytes that the process may map, by RLIMIT_AS and RLIMIT_DATA; SIZE_MAX: no limit. At boot only: a
+ * seccomp filter of the program may not allow the system call (H68).
  */
 size_t tm_proc_memory_limit(void);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sys: system calls without libc: no errno, no cancellation point, no interposition, no lock. Any
- * thread, any signal handler, before any constructor, in a thread that has no libc state. Results
- * are those of the kernel: a value or -errno. Pages come from mem.h, files from proc.h; this is for
- * what they lack.
+ * sys: raw system calls without libc: no errno, no cancellation point, no interposition, no lock.
+ * Any thread, also one without libc state, any signal handler, before any constructor. Each returns
+ * the kernel's result, a value or -errno. Use mem.h for pages and proc.h for reading files; this is
+ * for everything else.
  */
 #ifndef TM_OS_SYS_H
 #define TM_OS_SYS_H
@@ -17,7 +17,7 @@
 
 long tm_syscall6(long number, long a, long b, long c, long d, long e, long f);
 
-/* The value of a pointer as an argument. */
+/* A pointer as a system call argument. */
 TM_INLINE long tm_sys_ptr(const volatile void *p)
 {
 	return (long)(uintptr_t)p;
@@ -118,7 +118,7 @@ TM_INLINE int tm_sys_ftruncate(int fd, long bytes)
 	return (int)tm_syscall6(SYS_ftruncate, fd, bytes, 0, 0, 0, 0);
 }
 
-/* The kernel's struct stat of both architectures is that of 64-bit glibc. */
+/* On both architectures the kernel's struct stat equals that of 64-bit glibc. */
 TM_INLINE int tm_sys_fstat(int fd, struct stat *ret_stat)
 {
 	return (int)tm_syscall6(SYS_fstat, fd, tm_sys_ptr(ret_stat), 0, 0, 0, 0);
@@ -145,7 +145,7 @@ TM_INLINE int tm_sys_unlinkat(int dir, const char *path, int flags)
 	return (int)tm_syscall6(SYS_unlinkat, dir, tm_sys_ptr(path), flags, 0, 0, 0);
 }
 
-/* No zero byte is written. */
+/* Writes no terminating zero byte. */
 TM_INLINE long tm_sys_readlinkat(int dir, const char *path, char *buf, size_t bytes)
 {
 	return tm_syscall6(SYS_readlinkat, dir, tm_sys_ptr(path), tm_sys_ptr(buf), (long)bytes, 0,
@@ -177,7 +177,7 @@ TM_INLINE int tm_sys_prctl(int option, unsigned long a, unsigned long b, unsigne
 	return (int)tm_syscall6(SYS_prctl, option, (long)a, (long)b, (long)c, 0, 0);
 }
 
-/* Sets are the kernel's: 64 bits. Either may be NULL. */
+/* Signal sets as the kernel has them: 64 bits. Either pointer may be NULL. */
 TM_INLINE int tm_sys_sigprocmask(int how, const uint64_t *set, uint64_t *ret_old)
 {
 	return (int)tm_syscall6(SYS_rt_sigprocmask, how, tm_sys_ptr(set), tm_sys_ptr(ret_old),
