@@ -339,6 +339,9 @@ static uint32_t take(struct tm_part_state *ps, const struct want *want)
 			tm_dense_note(tm_part_of(ps), f.at, pages);
 	}
 	tm_extent_carve(ps, f.run, f.at, (uint32_t)pages);
+	/* not before: of a place left free it would be the last page of a run, which also has a tag */
+	if (f.warm)
+		ps->warm_page = f.at + (uint32_t)pages;
 	ps->takes++;
 	return f.at;
 }

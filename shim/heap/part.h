@@ -38,7 +38,7 @@ struct tm_part_state {
 	uint32_t tick;              /* purge.c's count of ticks */
 	struct tm_swing swing;
 
-	uint32_t warm_page;     /* end of the place last found resident */
+	uint32_t warm_page;     /* end of the place last taken resident; never inside a run */
 	uint64_t cold_pages;    /* made resident since other parts last had to give up memory */
 	uint64_t unpaid_pages;  /* of these, what other parts still have to give */
 	uint64_t fresh_pages;   /* [atomic] pages made resident by requests, over all time */
@@ -110,6 +110,7 @@ TM_INLINE void tm_part_bin(uint32_t pages, uint32_t *ret_level, uint32_t *ret_st
 struct tm_place {
 	uint32_t run; /* first page of the free run that contains the place */
 	uint32_t at;
+	bool warm; /* found without a search: once it is taken, warm_page is its end */
 };
 
 bool tm_place_find(const struct tm_part_state *ps, uint32_t pages, uint32_t align,
@@ -122,7 +123,7 @@ bool tm_place_find(const struct tm_part_state *ps, uint32_t pages, uint32_t alig
 uint32_t tm_place_cold_pages(uint32_t at, size_t pages);
 
 /* Replace the place found by one with fewer non-resident pages, if there is any. */
-void tm_place_warmest(struct tm_part_state *ps, uint32_t pages, uint32_t align,
+void tm_place_warmest(const struct tm_part_state *ps, uint32_t pages, uint32_t align,
 		      struct tm_place *found);
 
 /* extent.c */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * place: chooses where in a part's free memory a request goes: the best fit at the lowest address
- * or, if that was purged, a place that is still resident. Changes nothing but warm_page. Called
- * under the part's lock. See extent.h and part.h.
+ * or, if that was purged, a place that is still resident. Changes nothing. Called under the
+ * part's lock. See extent.h and part.h.
  */
 #include "shim/base/bits.h"
 #include "shim/heap/part.h"
@@ -44,7 +44,7 @@ static void look_in_bin(uint32_t head, uint32_t pages, uint32_t align, int limit
 			continue;
 		at = place_in(run, pages, align);
 		if (at != TM_PAGE_NIL)
-			*best = (struct tm_place){run, at};
+			*best = (struct tm_place){run, at, false};
 	}
 }
 
@@ -116,10 +116,10 @@ uint32_t tm_place_cold_pages(uint32_t at, size_t pages)
 }
 
 /* Try the place behind the last one found resident, then the units that became free last. */
-static bool warm_at_once(struct tm_part_state *ps, uint32_t pages, uint32_t align,
+static bool warm_at_once(const struct tm_part_state *ps, uint32_t pages, uint32_t align,
 			 struct tm_place *best)
 {
-	uint32_t run = ps->warm_page; /* never inside a free run: join sees to it */
+	uint32_t run = ps->warm_page; /* never inside a free run: see part.h */
 	uint32_t units = (pages + TM_UNIT_PAGES - 1) / TM_UNIT_PAGES;
 	uint32_t at, unit;
 
@@ -127,7 +127,7 @@ static bool warm_at_once(struct tm_part_state *ps, uint32_t pages, uint32_t alig
 	    tm_zone_unit(run)->part == tm_part_of(ps) && (*tm_part_tag(run) & TM_TAG_FREE)) {
 		at = place_in(run, pages, align);
 		if (at != TM_PAGE_NIL && tm_place_cold_pages(at, pages) == 0) {
-			*best = (struct tm_place){run, at};
+			*best = (struct tm_place){run, at, true};
 			return true;
 		}
 	}
@@ -137,7 +137,7 @@ static bool warm_at_once(struct tm_part_state *ps, uint32_t pages, uint32_t alig
 	if (unit == TM_UNIT_NIL)
 		return false;
 	at = unit * TM_UNIT_PAGES;
-	*best = (struct tm_place){tm_extent_run_start(ps, at), at};
+	*best = (struct tm_place){tm_extent_run_start(ps, at), at, true};
 	return true;
 }
 
@@ -164,7 +164,7 @@ static void look_through(struct search *s, uint32_t run)
 
 		if (cold + s->pages / WARMER_SHARE < s->cold) {
 			s->cold = cold;
-			s->best = (struct tm_place){run, at};
+			s->best = (struct tm_place){run, at, false};
 		}
 		if (s->cold == 0 || s->work == 0 || s->align > 1 || next + s->pages > end)
 			return;
@@ -177,17 +177,15 @@ static void look_through(struct search *s, uint32_t run)
 	}
 }
 
-void tm_place_warmest(struct tm_part_state *ps, uint32_t pages, uint32_t align,
+void tm_place_warmest(const struct tm_part_state *ps, uint32_t pages, uint32_t align,
 		      struct tm_place *found)
 {
 	struct search s = {pages, align, tm_place_cold_pages(found->at, pages), WARM_GRANULES,
 			   *found};
 	uint32_t level, step;
 
-	if (warm_at_once(ps, pages, align, found)) {
-		ps->warm_page = found->at + pages;
+	if (warm_at_once(ps, pages, align, found))
 		return;
-	}
 	/* spans are many and short, and their part is kept dense by other means (trim.c) */
 	if (tm_part_of(ps) == TM_PART_SPAN || pages < TM_GRANULE_PAGES ||
 	    tm_part_idle_pages(ps) < pages / 2)

@@ -293,6 +293,25 @@ Test(extent, what_others_hold_idle_comes_before_what_was_given_back)
 	heap_check();
 }
 
+/* A place is found that is resident in part; what another part hands over then fits better. */
+Test(extent, only_places_that_were_taken_are_remembered)
+{
+	char *span, *block;
+
+	heap_fresh();
+	block = tm_extent_take(TM_PART_LARGE, 32 * 512, 1);
+	(void)tm_extent_take(TM_PART_LARGE, 512, 1); /* keeps the addresses mapped */
+	tm_extent_give(TM_PART_LARGE, block, 32 * 512);
+	(void)tm_purge_now();
+	block = tm_extent_take(TM_PART_LARGE, PAGES(MIB), 1);
+	tm_extent_give(TM_PART_LARGE, block, PAGES(MIB));
+	span = tm_extent_take(TM_PART_SPAN, 16 * 512, 16);
+	tm_extent_give(TM_PART_SPAN, span, 16 * 512);
+	block = tm_extent_take(TM_PART_LARGE, 511, 1);
+	cr_assert(block >= span && block < span + 32 * MIB);
+	heap_check();
+}
+
 Test(extent, idle_blocks_go_back_before_spans_get_new_memory)
 {
 	char *a, *b;
