@@ -23,7 +23,7 @@ TM_INLINE void *take(size_t size, const struct tm_site *site, enum tm_counting c
 	return NULL;
 }
 
-/* By more than an arena's lines are, so not from there. With the account. */
+/* Aligned to more than an arena's lines, so not from an arena. With the account. */
 void *tm_alloc_page_aligned(size_t align, size_t size, struct tm_site site)
 {
 	size_t padded = (size + align - 1) & ~(align - 1);
@@ -36,7 +36,9 @@ void *tm_alloc_page_aligned(size_t align, size_t size, struct tm_site site)
 	return tm_tcache_take(tm_class_of_medium(padded), size, TM_SPAN_MEDIUM, &site, TM_COUNTED);
 }
 
-/* Slots of other threads, and medium ones. Functions of their own: the common path needs no stack. */
+/*
+ * Frees of other heaps' and of medium slots. Separate functions keep the fast path without a frame.
+ */
 TM_INLINE void give_longer(void *p, struct tm_granule *g, enum tm_counting count)
 {
 	uintptr_t bits = tm_granule_owner(g) & TM_OWNER_SOLO;
@@ -99,8 +101,8 @@ TM_INLINE void give(void *p, enum tm_counting count)
 }
 
 /*
- * A sized delete says what was asked for (H38): only a hint, since programs delete by base classes, but
- * one that is counted when it is wrong. Small sizes are compared by class.
+ * The size of a sized delete is only a hint (H38), since programs delete through base classes, but
+ * a wrong one is counted. Small sizes are compared by class.
  */
 TM_INLINE void give_sized(void *p, size_t size, enum tm_counting count)
 {
@@ -112,8 +114,8 @@ TM_INLINE void give_sized(void *p, size_t size, enum tm_counting count)
 }
 
 /*
- * Small slots are whole vectors of 16 bytes. Up to four are cleared or copied in place, two or four of
- * them that may overlap: a call of libc takes three times the instructions.
+ * Small slots are multiples of 16-byte vectors. Up to four vectors are cleared or copied inline, by
+ * two or four possibly overlapping stores: calling libc would take three times the instructions.
  */
 typedef uint64_t vector __attribute__((vector_size(16), may_alias));
 #define VECTORS 4
@@ -166,8 +168,9 @@ TM_INLINE void *take_zeroed(size_t n, size_t size, const struct tm_site *site,
 }
 
 /*
- * `align` is a power of two. NULL: the slow path's. The size is rounded up, so that a small slot's four
- * size bits tell what is counted (account.h); small classes are then aligned by themselves.
+ * align: a power of two. NULL: go on with the slow path. The size is rounded up, so that a small
+ * slot's four size bits match the counted size (account.h), and a small class of that size is
+ * naturally aligned.
  */
 TM_INLINE void *take_aligned_slot(size_t align, size_t size, const struct tm_site *site,
 				  enum tm_counting count)
@@ -216,7 +219,7 @@ TM_INLINE int take_posix(void **ret_p, size_t align, size_t size, enum tm_counti
 	return 0;
 }
 
-/* The lists of temporary rows are empty where the arena was not asked, or is for smaller ones. */
+/* For temporary rows, whose free lists are empty: tries the arena, if it serves this size. */
 TM_INLINE void *take_temporary(size_t size, struct tm_site site)
 {
 	if (size <= TM_ARENA_MAX)
@@ -228,8 +231,8 @@ TM_INLINE void *take_temporary(size_t size, struct tm_site site)
 }
 
 /*
- * The fast path found an empty list, or no row where the key's hash points. Sites that are seen at
- * many heights (recursion, fibers) have a row without height: that is as fast once one looks for it.
+ * After the fast path found an empty free list, or no row at the key's hash. Sites seen at many
+ * stack heights (recursion, fibers) are counted by a row without height: this looks for that.
  */
 TM_INLINE void *take_flat(size_t size, struct tm_site site)
 {
@@ -268,7 +271,7 @@ static TM_NOINLINE void *slow_plain(size_t size, struct tm_site site)
 	return tm_alloc_slow(size, site);
 }
 
-/* Reached by a jump: the site is the same, and the fast path need not keep it. */
+/* Tail-called: it sees the same return address, so the fast path need not keep the site. */
 static TM_NOINLINE void *slow_counted_here(size_t size)
 {
 	return slow_counted(size, TM_SITE_HERE);
@@ -279,7 +282,7 @@ static TM_NOINLINE void *slow_plain_here(size_t size)
 	return slow_plain(size, TM_SITE_HERE);
 }
 
-/* Each function with the account, without it, and unchecked. The forms differ in nothing else. */
+/* Each function in three variants: with the account, without it, without side entries (alloc.h). */
 #define VARIANTS(suffix, count, slow)                                                              \
 	void *tm_alloc_malloc##suffix(size_t size)                                                 \
 	{                                                                                          \
@@ -349,13 +352,13 @@ static TM_NOINLINE void *move_longer(void *p, void *fresh, size_t bytes, void *e
 	return fresh;
 }
 
-/* Reached by a jump, as slow_counted_here. */
+/* Tail-called, as slow_counted_here. */
 static TM_NOINLINE void *resize_slow_here(void *p, size_t size)
 {
 	return tm_alloc_realloc_slow(p, size, TM_SITE_HERE);
 }
 
-/* Here only one of the caller's own small slots to another small class. */
+/* Fast path: only from a small slot of the caller's own heap to another small class. */
 TM_INLINE void *resize(void *p, size_t size, enum tm_counting count)
 {
 	const struct tm_granule *g = tm_zone_granule(p);
@@ -373,7 +376,7 @@ TM_INLINE void *resize(void *p, size_t size, enum tm_counting count)
 		tm_tcache_leave(word);
 		goto slow;
 	}
-	/* classes are multiples of 16 bytes: no look at a table */
+	/* classes are multiples of 16 bytes, so no table is needed */
 	size_t vectors = klass < g->klass ? klass : g->klass;
 	if (vectors > VECTORS) {
 		tm_tcache_leave(word);
@@ -398,7 +401,7 @@ void *tm_alloc_realloc_checked(void *p, size_t size)
 	return resize(p, size, TM_CHECKED);
 }
 
-/* Without entries nothing says whether p is in use. */
+/* Without side entries it is unknown whether p is in use. */
 void *tm_alloc_realloc_plain(void *p, size_t size)
 {
 	return tm_alloc_realloc_slow(p, size, TM_SITE_HERE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * alloc_slow: what the fast paths hand on. Refills, blocks of whole pages, frees of other heaps,
- * wrong pointers, reallocation, and the callers that may hold no heap.
+ * alloc_slow: the slow paths: refills, blocks of whole pages, remote frees, invalid pointers,
+ * reallocation, and callers that can hold no heap (emergency memory).
  */
 #include <errno.h>
 #include <string.h>
@@ -31,11 +31,11 @@
 #include "shim/samples.h"
 #include "shim/thread.h"
 
-/* Between two looks at a heap pass at least 100 ms, and fifty times what the last one took. */
+/* Two scans of a heap are at least 100 ms apart, and 50 times the duration of the last one. */
 #define LOOK_PAUSE_MS 100u
 #define LOOK_SHARE 50u
 
-/* Requests whose caller names the tier get a block of their own from here on. */
+/* Requests with an explicit tier get a block of whole pages from this size on. */
 #define TIER_FROM_BYTES ((size_t)32 << 10)
 
 struct request {
@@ -44,10 +44,10 @@ struct request {
 	enum tm_fill fill;
 	enum tm_tier tier; /* TM_TIER_ALL: the policies choose */
 	struct tm_site site;
-	size_t asked; /* by the program, where `size` has canaries; 0: `size` */
+	size_t asked; /* the program's size if `size` includes canaries; 0: it is `size` */
 };
 
-/* Large blocks freed where no lock may be taken; whoever holds a heap next frees them. */
+/* Large blocks freed where no lock may be taken; the next holder of a heap frees them. */
 static _Atomic(struct tm_slot *) deferred;
 
 static void defer_large(void *p)
@@ -60,7 +60,7 @@ static void defer_large(void *p)
 		;
 }
 
-/* The ledger hears of it first: afterwards the place may be somebody else's already. */
+/* Tells the ledger first: after the free the range may already be reused. */
 static int free_large(struct tm_heap *h, void *p, struct tm_granule *g)
 {
 	struct tm_route_death death = tm_routing_dies(g);
@@ -89,7 +89,7 @@ static void free_deferred(struct tm_heap *h)
 	}
 }
 
-/* Memory is short: what lies unused in heaps that may be touched goes back to the parts. */
+/* Out of memory: returns the free spans of all accessible heaps to the parts. */
 static size_t collect_spans(struct tm_heap *h)
 {
 	size_t bytes;
@@ -100,7 +100,9 @@ static size_t collect_spans(struct tm_heap *h)
 	return bytes + tm_annex_trim(TM_ANNEX_ALL);
 }
 
-/* Loading alone is a guess: a part of its own held half as much again on programs that go on to work. */
+/*
+ * The load phase is a guess: a part of its own for it cost 50 % more memory in programs that go on.
+ */
 static bool is_sure(struct tm_route_decision d)
 {
 	return d.authority == TM_AUTHORITY_RULE ||
@@ -117,7 +119,7 @@ static void look_at_heap(struct tm_heap *h)
 	h->next_look_ms = after / 1000000 + LOOK_PAUSE_MS + (after - before) / 1000000 * LOOK_SHARE;
 }
 
-/* A heap whose last frees came soon after a look: a later call looks. */
+/* Scans the heap if frees had to wait because they came too soon after the last scan. */
 static void look_later(struct tm_heap *h)
 {
 	if (h->first_slot_frees != 0 && tm_clock_ms() >= h->next_look_ms)
@@ -138,7 +140,7 @@ static void *take_pages(struct tm_heap *h, const struct tm_large_request *large)
 	return p;
 }
 
-/* A block of whole pages, of the tier that the caller asks for or the policies choose. */
+/* A block of whole pages, in the tier of the request or of the policies' choice. */
 static void *large_take(struct tm_heap *h, const struct request *r)
 {
 	struct tm_route_decision d = {.tier = (uint8_t)r->tier, .authority = TM_AUTHORITY_RULE};
@@ -259,7 +261,7 @@ TM_NOINLINE void *tm_alloc_aligned_slow(size_t align, size_t size, struct tm_sit
 {
 	void *p = NULL;
 
-	/* what is counted is what was asked for: guarded blocks know their size by it */
+	/* counts the program's size: guarded blocks get their size from it */
 	if (tm_account_is_kept && align <= TM_ARENA_LINE)
 		p = tm_arena_try(size, site);
 	else if (tm_account_is_kept && align > TM_ARENA_LINE && align <= TM_PAGE_BYTES &&
@@ -309,8 +311,8 @@ static void give_slot(void *p, struct tm_granule *g, struct tm_thread_heap held)
 }
 
 /*
- * An address in the zone whose granule has no owner: inside a large block, the start of one that is
- * free, or nothing of ours. Off the common path: the block's head may be thousands of granules back.
+ * free of an address in the zone whose granule has no owner: the inside of a large block, the start
+ * of a freed one, or no block at all. Slow: the block's head may be thousands of granules back.
  */
 static void free_unowned(void *p, struct tm_granule *g)
 {
@@ -353,7 +355,7 @@ TM_NOINLINE void tm_alloc_free_slow(void *p, struct tm_granule *g)
 	errno = saved;
 }
 
-/* What was asked for; 0: no block starts here. Without an account, small blocks know their class only. */
+/* Requested bytes; 0: no block starts at p. Without the account, of small blocks the class size. */
 static size_t requested_bytes(const void *p, struct tm_granule *g, size_t size)
 {
 	uintptr_t owner = tm_granule_owner(g);
@@ -374,7 +376,7 @@ static size_t requested_bytes(const void *p, struct tm_granule *g, size_t size)
 	if (head->kind == TM_SPAN_SMALL) {
 		uint16_t id = ((struct tm_entry3 *)entry)->id;
 
-		/* inherited from a parent whose entries were its ledger's */
+		/* inherited from a parent whose side entries were in its ledger */
 		return id == 0 ? 0 : tm_entry3_requested(tm_class_bytes(head->klass), id);
 	}
 	return *(tm_entry8 *)entry >> 24;
@@ -387,7 +389,10 @@ char *tm_alloc_block_of(const void *p, size_t *ret_bytes)
 	uintptr_t owner = tm_granule_owner(g);
 	char *base;
 
-	/* the head of a large block may be thousands of granules back, or begin behind p in this one */
+	/*
+	 * the head of a large block may be thousands of granules back, or begin behind p in this
+	 * one
+	 */
 	while (g > tm_zone.granules &&
 	       (owner == TM_OWNER_NONE || (owner == TM_OWNER_LARGE && g->large.page > page)))
 		owner = tm_granule_owner(--g);
@@ -408,7 +413,7 @@ char *tm_alloc_block_of(const void *p, size_t *ret_bytes)
 		base -= slot_bytes;
 	*ret_bytes = requested_bytes(base, g, 0);
 	int32_t index = tm_span_index(head, base);
-	/* inherited, or of row 0: its entry says no more than that somebody has it */
+	/* inherited, or of row 0: its entry tells only that it is in use */
 	if (*ret_bytes == 0 && head->side != NULL && index >= 0 &&
 	    !tm_span_entry_is_free(head, (uint32_t)index))
 		*ret_bytes = tm_span_slot_bytes(head, (uint32_t)index);
@@ -559,7 +564,7 @@ size_t tm_alloc_usable(void *p)
 	return tm_foreign_usable(p);
 }
 
-/* TM_TIER_ALL: all of them. */
+/* tier: TM_TIER_ALL: all. */
 size_t tm_alloc_trim_tier(enum tm_tier tier)
 {
 	size_t bytes = 0;

@@ -26,23 +26,23 @@
 #include "shim/python.h"
 #include "shim/trace.h"
 
-/* Not 0: the word lies in .data, on a page that the loader has written to already. */
+/* Not 0, so that the word lies in .data, on a page that the loader has already written. */
 enum { COLD = 1, BOOTING, READY };
 
-/* How long a second thread waits for the first: an eternity for a boot, which takes 50 us. */
+/* How long a second thread waits for the booting one; a boot takes 50 us. */
 #define WAIT_ROUNDS 1000
 #define WAIT_NS 1000000
 
 static _Atomic uint32_t state = COLD;
 static _Atomic int booting_tid;
 
-/* Set by the loader before it runs anything of ours: where the kernel put argc (glibc >= 2.2.5). */
+/* Set by the loader before any of our code runs: the stack address of argc (glibc >= 2.2.5). */
 extern void *__libc_stack_end;
 #pragma weak __libc_stack_end
 extern char **environ;
 #pragma weak environ
 
-/* Functions that only a sanitizer's run-time library has. */
+/* Functions that only the run-time library of a sanitizer defines. */
 void __asan_init(void);
 void __tsan_init(void);
 void __msan_init(void);
@@ -56,7 +56,9 @@ void __lsan_init(void);
 
 /* --- before boot ------------------------------------------------------------------------------ */
 
-/* A mapping for what is too much there. Nothing of it needs this library to be relocated. */
+/*
+ * A mapping for requests that don't fit into early memory. Works before this library is relocated.
+ */
 static void *early_alloc(size_t align, size_t size)
 {
 	void *p = tm_early_alloc(align, size);
@@ -203,14 +205,14 @@ union tm_root_pages tm_root_pages = {.root = {.ops = COLD_OPS}};
 
 static char *no_env[] = {NULL};
 
-/* The environment, also before libc has set its variable (H04). */
+/* The environment, also before libc has set `environ` (H04). */
 static char **find_environment(void)
 {
 	if (&environ != NULL && environ != NULL)
 		return environ;
 	if (tm_root.stack_end == 0)
 		return no_env;
-	/* argc, the arguments and a NULL lie in front of it. */
+	/* the stack has argc, the arguments and a NULL before it */
 	return (char **)tm_root.stack_end + *(uintptr_t *)tm_root.stack_end + 2;
 }
 
@@ -226,7 +228,7 @@ static void copy_program(const char *path)
 	tm_root.program[i] = '\0';
 }
 
-/* Not by walking on from the environment: the loader of a privileged program shortens that. */
+/* Not found by walking past the environment: for a privileged program the loader shortens that. */
 static void read_auxv(void)
 {
 	uintptr_t random = tm_proc_auxv(AT_RANDOM), file = tm_proc_auxv(AT_EXECFN);
@@ -238,7 +240,7 @@ static void read_auxv(void)
 		__builtin_memcpy(tm_root.random, (const void *)random, sizeof(tm_root.random));
 }
 
-/* The first 8 bytes of AT_RANDOM are the stack canary's: nothing of ours may reveal them. */
+/* The first 8 bytes of AT_RANDOM are libc's stack canary: nothing we derive may reveal them. */
 static void stir_random(void)
 {
 	uint64_t w[2], mix;
@@ -257,8 +259,8 @@ static void stir_random(void)
 /* --- which functions serve -------------------------------------------------------------------- */
 
 /*
- * A static run-time library keeps its own names to itself, but shows what it replaces: nobody else
- * defines both of these in a program.
+ * A statically linked run-time library hides its own names but exports those that it interposes: no
+ * other program defines both of these.
  */
 static TM_AT_START_CODE bool has_static_sanitizer(void)
 {
@@ -306,7 +308,7 @@ static void go_on(void)
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-/* Texts of the environment are copied: programs write over theirs (setproctitle). */
+/* Texts of the environment are copied, since programs overwrite theirs (setproctitle). */
 static char option_store[4096];
 
 static void count_problem(void *context, const struct tm_tunables_problem *problem)
@@ -325,7 +327,10 @@ static void tell_problem(void *context, const struct tm_tunables_problem *proble
 	tm_msg(tm_tunables_is_warning(problem) ? TM_MSG_WARN : TM_MSG_INFO, "%s", line);
 }
 
-/* Twice where something is wrong: only the whole environment says whether to speak of it. */
+/*
+ * Reads twice if there is a problem: whether to report it (TIERMALLOC_LOG) is known only at the
+ * end.
+ */
 static void read_options(char **env)
 {
 	unsigned problems = 0;
@@ -353,7 +358,7 @@ static void read_options(char **env)
 
 /* --- release calls ---------------------------------------------------------------------------- */
 
-/* What a program's call of a name reaches, but for a wrapper of ours. */
+/* The definition that the program's call of a name reaches, leaving out wrappers of ours. */
 static TM_AT_START_CODE uintptr_t called_first(const char *name)
 {
 	struct tm_elf_object self;
@@ -368,10 +373,10 @@ static bool is_libc(uintptr_t address, const char *name)
 }
 
 /*
- * User memory goes back through libc's names, where registration caches listen (H52). Their code may
- * do what it likes, so that a helper without libc's state must not run it: the program's own threads
- * give back instead. Used from the end of boot on: a listener may have come here by a dlsym of its
- * own, and not be ready.
+ * Releases user memory through libc's symbols, which registration caches interpose (H52). Their
+ * code may call anything in libc, so the helper, which has no libc state, must not run it: then the
+ * program's own threads purge. In effect only from the end of boot on: an interposer's own dlsym
+ * may have triggered this boot, before it is initialised.
  */
 static struct tm_mem_release_ops find_release(void)
 {
@@ -425,7 +430,7 @@ static void boot(void)
 	else
 		go_on();
 	tm_mem_use_libc(release);
-	/* Where this fails (an exotic page size, a filter) the root merely stays writable. */
+	/* if this fails (unusual page size, seccomp filter), the root just stays writable */
 	tm_mem_protect(&tm_root_pages, sizeof(tm_root_pages), PROT_READ);
 	if (tm_msg_wants(TM_MSG_INFO))
 		tell_who_serves();
@@ -453,8 +458,9 @@ TM_AT_START_CODE TM_COLD bool tm_boot(void)
 	if (atomic_load_explicit(&state, memory_order_acquire) == READY)
 		return true;
 	/*
-	 * The loader gives the first thread's variables their values after it has relocated everything.
-	 * Resolvers of indirect functions run before that: they get early memory, and boot waits.
+	 * The loader gives the first thread's variables their values after it has relocated
+	 * everything. Resolvers of indirect functions run before that: they get early memory, and
+	 * boot waits.
 	 */
 	if (tm_heap_word == 0)
 		return false;

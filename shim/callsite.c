@@ -19,15 +19,16 @@
 #define TABLE_BITS 15
 #define TABLE_SLOTS (1u << TABLE_BITS)
 _Static_assert(TABLE_SLOTS >= 2 * TM_LEDGER_STACKS, "probes stay short");
-/* Of a stack's words those that are kept for Python functions. */
+/* Words of a stack reserved for Python functions. */
 #define PYTHON_DEPTH 24u
-/* So many ways to one key are told apart. */
+/* Most different stacks recorded for one key. */
 #define VARIANTS_MAX 16u
 
 /*
- * Bytes between two samples of a thread. The first ones tell what ways there are to a key; later ones
- * weigh them: after so many the interval doubles, and again whenever there are twice as many, and a
- * sample counts for as many as it stands for. A compile of 460 MB takes 2,300 walks, not 7,300.
+ * Bytes between two samples of a thread. The first samples find the different stacks of a key,
+ * later ones weigh them: after a number of samples the interval doubles, and again whenever that
+ * number has doubled; a sample is weighted by its interval. A compile that allocates 460 MB takes
+ * 2,300 walks instead of 7,300.
  */
 #define STACK_INTERVAL ((int64_t)64 << 10)
 #define STACK_DOUBLES_AT 512u
@@ -54,7 +55,7 @@ static size_t slot_of(const struct tm_row *row)
 	return tm_hash_slot((uint64_t)row->site | (uint64_t)row->height << 48, TABLE_BITS);
 }
 
-/* The first stack of the key from this slot on, or NULL and the slot that is free. */
+/* The first stack of the key from this hash slot on; NULL: none, and *slot is the free slot. */
 static struct tm_ledger_stack *find(const struct tm_row *row, size_t *slot)
 {
 	for (;; *slot = (*slot + 1) % TABLE_SLOTS) {
@@ -73,10 +74,13 @@ struct capture {
 	struct tm_unwind_room room;
 };
 
-/* What was mapped for the last one and waits for the next. */
+/* The work space of the last walk, kept for the next one. */
 static _Atomic(struct capture *) spare;
 
-/* In pages of its own: who allocates may stand on a coroutine's small stack (H26). NULL: no memory. */
+/*
+ * Work space in mapped pages: the caller may be on a coroutine's small stack (H26). NULL: no
+ * memory.
+ */
 static struct capture *capture(const struct tm_heap *h, struct tm_site site)
 {
 	struct capture *c = atomic_exchange_explicit(&spare, NULL, memory_order_acquire);
@@ -189,7 +193,7 @@ TM_NOINLINE void tm_callsite_new(const struct tm_heap *h, const struct tm_row *r
 	put_away(c);
 }
 
-/* Counts the stack with the record that has it; a new one gets a record. */
+/* Counts the stack in its record; a new stack gets a record. */
 static void note(const struct tm_row *row, const struct capture *c, uint32_t weight)
 {
 	size_t slot = slot_of(row);
@@ -216,7 +220,7 @@ static TM_NOINLINE void sample_now(const struct tm_heap *h, const struct tm_row 
 	put_away(c);
 }
 
-/* For how many of the first ones the next one stands. */
+/* Weight of the next sample, relative to the first ones. */
 static uint32_t next_weight(void)
 {
 	uint32_t n = __atomic_load_n(&samples, __ATOMIC_RELAXED);
@@ -230,7 +234,7 @@ static uint32_t next_weight(void)
 void tm_callsite_sample(const struct tm_heap *h, const struct tm_row *row, size_t bytes,
 			struct tm_site site)
 {
-	/* Small slots come here once a refill, which stands for a page of them. */
+	/* for small slots this is called once per refill, so it stands for a page of slots */
 	sample_left -= (int64_t)(bytes < TM_PAGE_BYTES ? TM_PAGE_BYTES : bytes);
 	if (sample_left >= 0 || row->site == 0 || tm_ledger_header() == NULL)
 		return;

@@ -15,7 +15,7 @@
 #include "shim/os/mem.h"
 #include "shim/sizes.h"
 
-/* From this age on, in windows, an object's birth is no longer told apart. */
+/* Age in windows from which an entry's epoch is reset to "old". */
 #define AGE_LIMIT 200u
 #define SITES_BITS 14
 #define SITES_MAX ((1u << SITES_BITS) - 1)
@@ -24,7 +24,7 @@
 _Static_assert(TM_GRANULE_BYTES / 16 <= TM_CENSUS_SLICE_MOST - TM_CENSUS_SLICE,
 	       "slots of the fullest span");
 
-/* Memory of one count; given back at its end. */
+/* Work space of one census, unmapped at its end. */
 struct scratch {
 	struct tm_epoch_site site[SITES_MAX + 1];
 	uint16_t by_key[1u << HASH_BITS]; /* index + 1 */
@@ -39,7 +39,7 @@ static struct census {
 	struct scratch *scratch; /* NULL: totals alone */
 	size_t scratch_bytes;
 	uint32_t heaps;
-	struct tm_heap *heap; /* whose rows come next; NULL: all were mapped */
+	struct tm_heap *heap; /* the next one whose rows are mapped to sites; NULL: all are */
 	uint32_t row;
 	size_t granule; /* the next one */
 	uint64_t taken; /* steps of this slice */
@@ -101,7 +101,7 @@ static void map_rows(struct census *c, uint64_t steps)
 
 /* --- the walk --------------------------------------------------------------------------------- */
 
-/* Whoever reuses the slot meanwhile has written another number. */
+/* Compare and swap: if the slot is reused meanwhile, its new epoch stays. */
 static void forget_age(uint8_t *epoch8, uint8_t seen)
 {
 	__atomic_compare_exchange_n(epoch8, &seen, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -135,7 +135,9 @@ static void add_total(struct tm_census_totals *t, unsigned tier, uint64_t object
 	t->slot_bytes[tier] += slots;
 }
 
-/* Its owner may release the span meanwhile: what it was is read once and checked (see core.c). */
+/*
+ * The owner may release the span meanwhile: reads its fields once and validates them (see core.c).
+ */
 static void count_span(struct census *c, const struct tm_granule *head, unsigned tier)
 {
 	uint8_t *side = __atomic_load_n(&head->side, __ATOMIC_ACQUIRE);
@@ -175,7 +177,7 @@ static void count_span(struct census *c, const struct tm_granule *head, unsigned
 	add_total(&c->totals, tier, objects, bytes, slots);
 }
 
-/* The granule where the next thing can begin. */
+/* The next granule where a span or block may begin. */
 static size_t count_block(struct census *c, struct tm_granule *g, size_t index, unsigned tier)
 {
 	uint64_t pages = __atomic_load_n(&g->large.pages, __ATOMIC_RELAXED);
@@ -193,13 +195,13 @@ static size_t count_block(struct census *c, struct tm_granule *g, size_t index, 
 	return next > index && next < index + (1u << 24) ? next : index + 1;
 }
 
-/* Slots are the session tier's unless their span says otherwise. */
+/* Slots count for the session tier unless their span has another one. */
 static unsigned tier_of(const struct tm_granule *g)
 {
 	return g->tier != 0 ? g->tier : TM_TIER_SESSION;
 }
 
-/* Everything from the next granule on. True: that was all. */
+/* Walks on from the next granule. True: the end was reached. */
 static bool walk(struct census *c, uint64_t steps)
 {
 	size_t granules = __atomic_load_n(&tm_zone.len, __ATOMIC_ACQUIRE) >> TM_GRANULE_SHIFT;
@@ -220,7 +222,7 @@ static bool walk(struct census *c, uint64_t steps)
 	return c->granule >= granules;
 }
 
-/* Sites that ask for one size: all they ever had are of it, if their bytes say so too. */
+/* Sites with a single live size: if bytes / objects agrees, all their objects ever had it. */
 static void count_sizes(const struct scratch *s)
 {
 	for (uint32_t i = 1; s != NULL && i <= s->sites; i++) {

@@ -32,7 +32,7 @@ _Static_assert(SLOTS >= 2 * TM_LEDGER_LIVES, "probes stay short");
 
 static struct tm_lock lock = TM_LOCK_INIT(TM_RANK_SITES);
 
-/* [atomic] where births are mapped; 1: they cannot be had */
+/* [atomic] address of each mapped window of births; 1: it can't be mapped */
 static uint64_t *slot_window[TM_LEDGER_BIRTHS_STRIDES];
 static uint64_t *block_window[BLOCK_WINDOWS];
 #define NO_WINDOW ((uint64_t *)1)
@@ -41,9 +41,10 @@ static uint32_t generation;        /* of the process image that has this ledger 
 static uint16_t lives_slot[SLOTS]; /* [atomic] number + 1 of a site's record, by its hash */
 
 /*
- * A signal handler that interrupted an allocation, or one of these functions, takes no lock: what needs
- * one then is lost, and counted. It allocates from emergency memory, since these functions too set
- * the heap's busy bit: what they need (the ledger's growth) the slow paths of allocation need as well.
+ * A signal handler that interrupted an allocation, or one of these functions, must take no lock:
+ * whatever would need one is dropped and counted. Its own allocations come from emergency memory,
+ * because these functions set the heap's busy bit too: like the slow paths they may grow the
+ * ledger.
  */
 static bool may_lock(void)
 {
@@ -206,7 +207,7 @@ static unsigned tier_of(const struct tm_granule *head)
 	return head->tier != 0 ? head->tier : TM_TIER_SESSION;
 }
 
-/* Which takes a lock for a new size. */
+/* tm_sizes_add, which takes a lock for a new size. */
 static void add_size(size_t size, const void *p)
 {
 	if (!may_lock()) {
@@ -238,7 +239,7 @@ static struct tm_ledger_lives *record_at(uint32_t n)
 			      sizeof(struct tm_ledger_lives));
 }
 
-/* Their first word, which is written last. */
+/* The first word of a record of lives, written last. */
 static uint64_t *key_word(struct tm_ledger_lives *l)
 {
 	return (uint64_t *)(void *)l;

@@ -12,7 +12,7 @@
 #include "shim/module.h"
 #include "shim/os/msg.h"
 
-/* The assembly knows these by number. */
+/* Offsets and values hard-coded in the assembly. */
 _Static_assert(offsetof(union tm_root_pages, root.next_dlsym) == 104, "dl_*.S");
 _Static_assert(offsetof(union tm_root_pages, root.next_dlopen) == 112, "dl_*.S");
 _Static_assert(RTLD_DEEPBIND == 8, "dl_*.S");
@@ -23,7 +23,7 @@ _Static_assert(RTLD_DEEPBIND == 8, "dl_*.S");
 
 _Static_assert(BUCKETS >= 2 * TM_DL_ENTRIES, "probes stay short");
 
-/* Open addressing by the name's hash; a slot is filled once and never changes. */
+/* Hash table by name, open addressing; a slot is filled once and never changes. */
 static _Atomic(const struct tm_dl_entry *) bucket[BUCKETS];
 static _Atomic size_t entries_used;
 
@@ -44,7 +44,7 @@ static bool same(const char *a, const char *b)
 	return *a == *b;
 }
 
-/* The family is searched in place: most programs register nothing, and touch no page of the buckets. */
+/* The malloc family isn't in the hash table: most programs then touch no page of it. */
 static tm_dl_handler lookup(const char *name)
 {
 	uint32_t i;
@@ -91,7 +91,7 @@ void *tm_dl_real_dlsym(void *handle, const char *name)
 	return real == NULL ? NULL : real(handle, name);
 }
 
-/* Who asks for the next one is asked about by his own address; the real function is not called. */
+/* RTLD_NEXT: resolved here by the caller's address, without the real function. */
 static void *answer_next(tm_dl_handler handler, const char *name, const void *caller)
 {
 	struct tm_elf_object where;
@@ -100,14 +100,14 @@ static void *answer_next(tm_dl_handler handler, const char *name, const void *ca
 	if (found == 0)
 		return TM_DL_PASS;
 	given = handler(name, (void *)found);
-	/* Not replaced: the real function also knows versions and namespaces. */
+	/* not replaced: the real function also handles versions and namespaces */
 	return given == (void *)found ? TM_DL_PASS : given;
 }
 
 /*
- * Names of the CUDA interfaces. Our exports alone must not tell a program that there is a driver: what
- * nobody else defines, the real function does not find behind us, and says so in dlerror. Who asks for
- * the next definition goes past us anyway.
+ * Names of the CUDA interfaces. Our exports must not make a program believe that there is a driver:
+ * a name that only we define is looked up after us by the real function, which fails and sets
+ * dlerror. RTLD_NEXT skips this library anyway.
  */
 static void *answer_cuda(void *handle, const char *name)
 {
@@ -139,7 +139,7 @@ void *tm_dl_answer(void *handle, const char *name, const void *caller)
 	return found == NULL ? NULL : handler(name, found);
 }
 
-/* Only of a real handle: the next definition of a version is not ours to replace. */
+/* Only for a real handle: with RTLD_NEXT and a version the answer isn't replaced. */
 void *tm_dl_answer_version(void *handle, const char *name, const char *version)
 {
 	void *(*real)(void *, const char *, const char *) = NULL;
@@ -203,7 +203,7 @@ TM_AT_START_CODE void tm_dl_boot(void)
 	tm_root.next_dlopen = tm_elf_next("dlopen");
 }
 
-/* Before glibc 2.34 these are libdl's, which may be loaded later than we are. */
+/* Before glibc 2.34 these are in libdl, which may be loaded after this library. */
 uintptr_t tm_dl_find_dlsym(void)
 {
 	return tm_boot() && tm_root.next_dlsym != 0 ? tm_root.next_dlsym

@@ -5,10 +5,10 @@
 
 #define STEP ((size_t)16)
 
-/* In front of each block. A run of `skip` bytes lies before a header where alignment asked for it. */
+/* Precedes each block. Alignment may require a gap before a header. */
 struct header {
 	uint32_t size;  /* of the block, a multiple of STEP */
-	uint32_t start; /* offset at which the area's fill mark stood before this block */
+	uint32_t start; /* the area's fill mark before this block */
 	uint64_t mark;
 };
 
@@ -18,7 +18,7 @@ _Static_assert(sizeof(struct header) == STEP, "blocks stay aligned");
 _Static_assert(TM_EARLY_BYTES <= UINT32_MAX, "offsets fit");
 
 TM_ALIGNED(4096) unsigned char tm_early_area[TM_EARLY_BYTES];
-static _Atomic uint32_t fill; /* offset of the first byte not handed out */
+static _Atomic uint32_t fill; /* offset of the first unused byte */
 
 static struct header *header_of(const void *p)
 {
@@ -65,7 +65,7 @@ void tm_early_free(void *p)
 	end = (uint32_t)((uintptr_t)p - (uintptr_t)tm_early_area) + h.size;
 	if (atomic_load_explicit(&fill, memory_order_relaxed) != end)
 		return;
-	/* Zero before the mark moves: whoever takes the bytes next counts on it. */
+	/* clear before the mark moves: blocks must be zeroed */
 	for (i = 0; i < h.size; i++)
 		b[i] = 0;
 	*header_of(p) = (struct header){0};
@@ -84,7 +84,7 @@ int tm_early_check(void)
 	uint32_t end = atomic_load_explicit(&fill, memory_order_acquire), at = 0;
 	while (at < end) {
 		uint32_t next = at + (uint32_t)STEP;
-		/* Alignment may have left a gap; the header is the next one that says where it began. */
+		/* there may be a gap: the next header is the one whose `start` is this offset */
 		while (next < end && !(is_block(tm_early_area + next) &&
 				       header_of(tm_early_area + next)->start == at))
 			next += (uint32_t)STEP;

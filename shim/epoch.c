@@ -46,7 +46,7 @@ static void begin_marks(void)
 
 /* --- the ledger's cohorts --------------------------------------------------------------------- */
 
-/* Records of sites that the count knows; the weakest of them. */
+/* Updates the records of sites in the census, and finds the weakest record. */
 static void update_records(uint32_t epoch, uint32_t *ret_weakest)
 {
 	struct tm_ledger_header *header = tm_ledger_header();
@@ -149,7 +149,7 @@ void tm_epoch_begin(uint32_t window_ms)
 	header->epoch_begun_ms = tm_clock_ms();
 	header->old_windows = TM_EPOCH_OLD_WINDOWS;
 	header->features |= TM_LEDGER_HAS_EPOCHS;
-	/* a walk that was under way, of a forked process's parent, knows other epochs */
+	/* an unfinished walk inherited from a fork's parent uses other epochs */
 	tm_census_end();
 	begin_marks();
 	begin_epoch(1);

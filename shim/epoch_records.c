@@ -19,7 +19,7 @@ static void count_deaths(struct tm_ledger_cohorts *r, const struct tm_epoch_site
 	const unsigned last = TM_LEDGER_COHORTS - 1;
 	uint64_t births = s->objects - r->objects;
 
-	/* Nobody joins an older cohort: what is missing died. Born and gone within the window: */
+	/* Cohorts never grow: the difference was freed. Born and freed within the window: */
 	if (births > s->cohort[0])
 		r->died[0] += (uint32_t)(births - s->cohort[0]);
 	for (unsigned age = 0; age + 2 < TM_LEDGER_COHORTS; age++)
@@ -69,7 +69,7 @@ void tm_epoch_record_begin(struct tm_ledger_cohorts *r, const struct tm_epoch_si
 	r->gpu_row = s->gpu_row;
 	r->site = s->key & ((UINT64_C(1) << 48) - 1);
 	r->height = (uint16_t)(s->key >> 48);
-	/* Births of the first window are those that are left. */
+	/* births of the first window: only those still live are known */
 	r->objects = s->objects - tm_bits_min(s->objects, s->cohort[0]);
 	tm_epoch_record_write(r, s, epoch);
 }
@@ -80,7 +80,7 @@ struct devices {
 	struct tm_epoch_site *site; /* by row */
 	uint32_t rows;
 	uint32_t now_ms, old_windows;
-	uint32_t begun[TM_LEDGER_COHORTS - 1]; /* so long ago, the window and those before it */
+	uint32_t begun[TM_LEDGER_COHORTS - 1]; /* age in ms of the last windows' begins */
 	unsigned windows;
 };
 
@@ -107,7 +107,9 @@ static void see_block(uint32_t row, uint32_t born_ms, void *arg)
 
 	if (row >= d->rows)
 		return;
-	/* A clock that was read before the window began, and stored after it, is of the window. */
+	/*
+	 * a birth time read just before the window began but stored after it counts for the window
+	 */
 	if (lived > UINT32_MAX / 2)
 		lived = 0;
 	while (age < d->windows && lived > d->begun[age])
@@ -167,7 +169,7 @@ void tm_epoch_record_devices(uint64_t now_ms)
 		s->key = (uint64_t)row[i].site | (uint64_t)row[i].height << 48;
 		s->objects = row[i].objects;
 		s->live_bytes = row[i].live_bytes;
-		/* Of address 1: sites that have no row of their own. */
+		/* address 1: all sites without a row of their own */
 		s->gpu_row = row[i].site > 1 ? i + 1 : 0;
 	}
 	if (tm_module_cuda()->each_block(see_block, &d))

@@ -23,18 +23,19 @@
 #include "shim/trace.h"
 
 /*
- * A signal handler may fork in the middle of an allocation of its own thread, and may return in the
- * child, which goes on there. It must not wait for locks that this thread holds, nor may the child find
- * anything put in order: all stays as it is, but for what it shared with its parent.
+ * A signal handler may interrupt an allocation, fork, and return in the child, which then continues
+ * the allocation. Such a fork must not wait for locks that its own thread holds, and the child must
+ * not reinitialise anything: all state stays as it is, except for memory shared with the parent.
  *
- * The lock is no part of the walk: who holds all others takes it, and who holds it waits for nobody.
+ * The lock of forks is not registered for the walk: it is taken after all registered locks, and its
+ * holder waits for no other lock.
  */
 static struct {
 	struct tm_lock lock;
-	_Atomic uintptr_t thread; /* [lock] whose fork it is; 0: nobody's */
-	unsigned depth; /* [lock] forks of handlers that came in the middle of that fork */
-	bool inside;    /* [lock] of a handler that came in the middle of an allocation */
-	bool keeps;     /* [lock] a child that goes on finds the ledger's memory copied */
+	_Atomic uintptr_t thread; /* [lock] the forking thread; 0: none */
+	unsigned depth; /* [lock] nested forks, by signal handlers that interrupted that fork */
+	bool inside;    /* [lock] the fork is by a handler that interrupted an allocation */
+	bool keeps;     /* [lock] the ledger's memory was copied for such a child */
 } fork_now TM_AT_FORK_DATA = {.lock = TM_LOCK_INIT(TM_RANK_NONE)};
 
 #define THIS_THREAD ((uintptr_t)__builtin_thread_pointer())
@@ -132,7 +133,7 @@ static TM_AT_START_CODE void begin_child(struct tm_heap *mine)
 	tm_lock_fork_reinit_all();
 	tm_thread_fork_child();
 	tm_heap_fork_child(mine);
-	/* what it collects for heaps of vanished threads has to be known as free there, too */
+	/* slots it collects for heaps of threads that don't exist here must be marked free, too */
 	if (counted && mine != NULL)
 		tm_remote_flush(mine);
 	if (tm_module_cuda() != NULL)
@@ -161,7 +162,7 @@ static TM_AT_START_CODE void in_child(void)
 
 typedef int register_fn(void (*)(void), void (*)(void), void (*)(void), void *);
 
-/* What pthread_atfork calls. Not a reference: a C library without it must still load us (H25). */
+/* pthread_atfork calls this. Looked up at run time: a libc without it must still load us (H25). */
 static register_fn *next_register(void)
 {
 	uintptr_t address = tm_elf_next("__register_atfork");
@@ -180,7 +181,7 @@ TM_AT_START_CODE void tm_fork_init(void)
 	if (__atomic_exchange_n(&done, 1, __ATOMIC_RELAXED) != 0)
 		return;
 	register_atfork = next_register();
-	/* the last: which library, told when one is unloaded, which we never are */
+	/* the last argument identifies the library in case it is unloaded; we never are */
 	if (register_atfork != NULL)
 		register_atfork(prepare, in_parent, in_child, &fork_now);
 }
@@ -192,11 +193,13 @@ int tm_fork_register(void (*before)(void), void (*parent)(void), void (*child)(v
 	return register_atfork != NULL ? register_atfork(before, parent, child, dso) : ENOSYS;
 }
 
-/* --- calls that run no handlers ---------------------------------------------------------------- */
+/*
+ * --- calls that run no handlers ----------------------------------------------------------------
+ */
 
 /*
- * A handler's child that goes on in the middle of an allocation needs what the handlers around fork do
- * for it; any other finds by itself that it is new.
+ * Whether a raw fork needs the atfork handlers: if its child may continue an interrupted
+ * allocation. Any other child detects by itself that it is new (os/lock.h).
  */
 static bool needs_handlers(void)
 {
@@ -246,7 +249,7 @@ static long raw_fork(long number, long a, long b, long c, long d, long e)
 	return with_handlers(next(number, a, b, c, d, e));
 }
 
-/* Memory and stack of its own: the child returns where its parent does. */
+/* Whether the call creates a child with its own memory and a copy of the stack, as fork does. */
 static bool is_raw_fork(long number, long a, long b)
 {
 	switch (number) {

@@ -17,11 +17,13 @@
 #include "shim/thread.h"
 
 #define STACK_BYTES ((size_t)64 << 10)
-/* Thread-local data lies below the control block on x86-64, above it on aarch64. Only the touched
- * pages count; 512 KiB is more than a program's static thread-local storage. */
+/*
+ * Thread-local data lies below the control block on x86-64, above it on aarch64. Only touched pages
+ * become resident; 512 KiB is more than a program's static thread-local storage.
+ */
 #define TLS_BYTES ((size_t)1 << 20)
 
-/* So long nothing left to give back, then it ends: heaps of idle threads take a while to show. */
+/* Exits after this time with nothing to purge: heaps take a while to be recognised as idle. */
 #define QUIET_TICKS 10u
 #define STAY_TICK_MS 250
 
@@ -35,16 +37,16 @@ long tm_helper_clone(unsigned long flags, void *stack_top, _Atomic uint32_t *par
 		     _Atomic uint32_t *child_tid, void *tls, void (*run)(void));
 
 static struct {
-	struct tm_lock lock; /* start and stop */
+	struct tm_lock lock; /* held to start and stop */
 	_Atomic uint32_t tid;
 	_Atomic uint32_t stop; /* 1: end now */
 	uint32_t generation;   /* [lock] of the image that started it */
-	int32_t process; /* [lock] whose threads helpers are: who owns that image; 0: not known */
+	int32_t process;       /* [lock] process that owns that image; 0: unknown */
 	bool registered;
 	bool never;
-	_Atomic uint32_t stay; /* 1: there may be requests while nothing goes on */
-	char *memory;     /* [lock] stack and control block; kept from one helper to the next */
-	size_t tls_below; /* bytes of it below the thread pointer */
+	_Atomic uint32_t stay; /* 1: keeps running, to answer the command's requests */
+	char *memory;          /* [lock] stack and control block; reused by the next helper */
+	size_t tls_below;      /* bytes of `memory` below the thread pointer */
 	size_t (*trim)(uint64_t now_ms);
 } helper = {.lock = TM_LOCK_INIT(TM_RANK_HELPER)};
 
@@ -72,7 +74,7 @@ static void run(void)
 			break;
 		tm_purge_surplus();
 		now = tm_clock_ms();
-		/* woken before the time */
+		/* woken early */
 		if (now - ticked < TM_PURGE_TICK_MS * 3 / 4)
 			continue;
 		ticked = now;
@@ -83,7 +85,7 @@ static void run(void)
 		if (quiet < QUIET_TICKS ||
 		    atomic_load_explicit(&helper.stay, memory_order_relaxed) != 0)
 			continue;
-		/* whoever frees from here on starts the next one; unless it came just before */
+		/* a free from here on starts the next helper; check for one just before */
 		tm_purge_set_mode(TM_PURGE_WATCHED);
 		if (tm_purge_retained() <= TM_PURGE_KICK_BYTES)
 			return;
@@ -94,8 +96,8 @@ static void run(void)
 }
 
 /*
- * Static thread-local variables lie below the thread pointer, the program's first and libc's errno
- * farther down; the program's may be megabytes. Who interposes madvise may have some of its own.
+ * Static thread-local variables lie below the thread pointer, the program's first, libc's errno
+ * farther down; the program's may be megabytes. A library that interposes madvise may use its own.
  */
 static size_t tls_bytes_below(void)
 {
@@ -123,7 +125,7 @@ static char *thread_memory(void)
 	return helper.memory;
 }
 
-/* The last helper has said that it ends: it is gone in a moment. */
+/* Waits for a helper that has announced its exit, which takes only a moment. */
 static void wait_gone(void)
 {
 	const struct timespec limit = {.tv_nsec = 10000000L};
@@ -155,7 +157,7 @@ static long start_thread(void)
 	return tid;
 }
 
-/* A filter may kill for clone; to see it costs 20 us, once per helper (H68). */
+/* A seccomp filter may kill the process for clone (H68); checking costs 20 us per helper. */
 static bool is_filtered(void)
 {
 	struct tm_proc_status status;
@@ -173,9 +175,9 @@ static void forget_parents(void)
 }
 
 /*
- * A child that shares the memory must start none: it would be one of the child's threads, killed with it,
- * in the middle of anything, or what keeps the child from ending as its parent waits for it. Asked only
- * where no filter is: one may kill for it (H68).
+ * A child that shares the memory (vfork) must not start a helper: as a thread of the child it would
+ * be killed with it at any point, or keep the child alive while the parent waits. Checked only
+ * without a seccomp filter, which may kill the process for the call (H68).
  */
 static bool is_guest(void)
 {
@@ -189,7 +191,7 @@ static bool is_guest(void)
 static void kick_locked(void)
 {
 	forget_parents();
-	/* left behind by a raw fork */
+	/* state inherited by a raw fork */
 	if (tm_purge_mode() == TM_PURGE_TICKING && tm_helper_tid() == 0)
 		tm_purge_set_mode(TM_PURGE_WATCHED);
 	if (tm_purge_mode() != TM_PURGE_WATCHED)
@@ -209,14 +211,14 @@ static void kick_locked(void)
 
 void tm_helper_kick(void)
 {
-	/* somebody else is at it */
+	/* another thread is doing it */
 	if (!tm_lock_try_steal(&helper.lock))
 		return;
 	kick_locked();
 	tm_lock_release(&helper.lock);
 }
 
-/* Before its next tick there is something to do. */
+/* Wakes the helper before its next tick. */
 static void hurry(void)
 {
 	tm_sys_futex(&helper.stop, FUTEX_WAKE_PRIVATE, 1, NULL);
@@ -245,7 +247,7 @@ TM_AT_START_CODE void tm_helper_fork_child(void)
 {
 	(void)tm_lock_acquire(&helper.lock);
 	helper.generation = tm_fork_generation();
-	helper.process = tm_thread_id(); /* the only thread, and no call: there may be a filter */
+	helper.process = tm_thread_id(); /* the only thread; no system call (filters) */
 	atomic_store_explicit(&helper.tid, 0, memory_order_relaxed);
 	if (tm_purge_mode() == TM_PURGE_TICKING)
 		tm_purge_set_mode(TM_PURGE_WATCHED);

@@ -30,33 +30,33 @@
 #include "shim/sheet.h"
 #include "shim/sizes.h"
 
-/* Of the leak tests. */
+/* Default length of the leak tests' window. */
 #define WINDOW_MS 60000u
-/* A process that holds less has no ledger unless one was asked for. */
+/* A process that holds less gets no ledger unless requested. */
 #define LATE_BYTES ((size_t)4 << 20)
-/* Nor has a forked child that only lives to start another program. */
+/* A forked child gets none before this age: most exec another program soon. */
 #define CHILD_MS 1000u
 #define FROM_NEED UINT64_MAX
 
 enum state {
-	STATE_NONE,      /* there will be none */
-	STATE_WATCHING,  /* it begins with the next slow path that finds reason */
-	STATE_BEGINNING, /* somebody is at it */
+	STATE_NONE,      /* there will be no ledger */
+	STATE_WATCHING,  /* created at the first slow path that finds it due */
+	STATE_BEGINNING, /* some thread is creating it */
 	STATE_ON,
 };
 
 static struct {
 	uint32_t state; /* [atomic] enum state */
-	bool asked_for; /* by the user: from the first allocation, and the file stays */
-	bool forked;    /* this process is a child that had none of its own yet */
+	bool asked_for; /* requested by the user: from boot on, and the file is kept */
+	bool forked;    /* a forked child that has had no ledger of its own yet */
 	struct tm_ledger_file file;
-	uint32_t old_heaps;     /* that were there when it began */
-	char *staging;          /* where their rows in the file are mapped */
-	uintptr_t sides_at;     /* for the next ledger of this process */
-	uint64_t not_before_ms; /* [atomic] FROM_NEED: CHILD_MS after it first had reason */
+	uint32_t old_heaps;     /* heaps older than the ledger */
+	char *staging;          /* mapping of their rows in the file */
+	uintptr_t sides_at;     /* address of side entries for this process's next ledger */
+	uint64_t not_before_ms; /* [atomic] FROM_NEED: CHILD_MS after it was first due */
 } ledger TM_AT_FORK_DATA;
 
-/* [owner of the heap] Of the old ones, rows in the file. */
+/* [owner of the heap] Rows of the old heaps that were moved into the file. */
 static uint64_t rows_moved[TM_HEAP_LIMIT / 64];
 
 /* --- whether ---------------------------------------------------------------------------------- */
@@ -75,8 +75,8 @@ static bool is_asked_for(void)
 }
 
 /*
- * Unasked, a process is not risked for a ledger: a filter that it was born with may kill for a call
- * that it does not list. Those of container runtimes answer with an error.
+ * An unrequested ledger must not endanger the process: an inherited seccomp filter may kill it for
+ * a system call that is not allowed. Filters of container runtimes return an error instead.
  */
 static bool may_make_files(void)
 {
@@ -91,7 +91,9 @@ static bool may_make_files(void)
 
 /* --- what was there before -------------------------------------------------------------------- */
 
-/* Only this thread has a heap: nobody else writes entries while they move. [heaps lock] */
+/*
+ * Only if no other thread has a heap, and so could write side entries while they move. [heaps lock]
+ */
 static bool is_alone(const struct tm_heap *mine)
 {
 	unsigned others = 0;
@@ -103,8 +105,8 @@ static bool is_alone(const struct tm_heap *mine)
 }
 
 /*
- * The rows of a heap whose owner this is, or of an orphan: copied into the file, which then takes
- * their place. Its sites are to be met anew, so that their stacks get captured.
+ * Moves the rows of the caller's own heap, or of an orphan, into the file, whose mapping then
+ * replaces them. Its sites count as new again, so that their stacks are captured.
  */
 static void move_rows(struct tm_heap *h)
 {
@@ -197,7 +199,7 @@ static void pass(const struct tm_heap *h, const struct tm_row *row, size_t bytes
 	tm_samples_pass(bytes);
 }
 
-/* [trim lock, heaps lock] mine: this thread's heap, held; NULL at boot, when there is none. */
+/* [trim lock, heaps lock] mine: the thread's heap, held by the caller; NULL at boot. */
 static int begin_file(struct tm_heap *mine, int fd, struct tm_ledger_start *start)
 {
 	struct tm_side_chunk *chunk = NULL;
@@ -230,7 +232,7 @@ static int begin_file(struct tm_heap *mine, int fd, struct tm_ledger_start *star
 		return rc;
 	}
 	write_header();
-	/* before the first thing is shared that a raw fork's child must not use */
+	/* before anything is shared that the child of a raw fork must not use */
 	tm_heap_wipe_on_fork(TM_HEAP_WIPE);
 	tm_ledger_hook();
 	if (chunks != 0)
@@ -257,7 +259,7 @@ static void begin(struct tm_heap *mine)
 
 	if (named == NULL)
 		tm_ledger_file_default(directory, sizeof(directory));
-	/* A handler that frees would write entries that are on the move. */
+	/* a signal handler that frees would write side entries that are being moved */
 	tm_sys_sigprocmask(0 /* SIG_BLOCK */, &all, &old);
 	fd = tm_ledger_file_create(&ledger.file, named != NULL ? named : directory,
 				   named != NULL ? TM_LEDGER_ROOM_ASKED : TM_LEDGER_ROOM_SHARED);
@@ -297,7 +299,7 @@ static bool is_too_early(void)
 	return now < not_before;
 }
 
-/* tm_account_store.sample while there is none: is it time? */
+/* tm_account_store.sample while there is no ledger: creates one if it is due. */
 static void watch(const struct tm_heap *h, const struct tm_row *row, size_t bytes,
 		  struct tm_site site)
 {
@@ -308,7 +310,10 @@ static void watch(const struct tm_heap *h, const struct tm_row *row, size_t byte
 	(void)site;
 	if (!ledger.asked_for && tm_extent_used_bytes() < LATE_BYTES)
 		return;
-	/* The heap of threads past their end is not this thread's; nor is one in a vfork child. */
+	/*
+	 * not with the shared heap (a thread past its end), nor in a vfork child: not the caller's
+	 * own
+	 */
 	if (h->tls_word != &tm_heap_word || is_too_early() ||
 	    (tm_proc_may_open() && (uint32_t)tm_sys_getpid() != ledger.file.pid))
 		return;
@@ -419,10 +424,10 @@ TM_AT_START_CODE void tm_ledger_fork_child(enum tm_ledger_child child)
 		return;
 	tm_account_store = (struct tm_account_store){.sample = NULL};
 	ledger.state = STATE_NONE;
-	/* After a raw fork nothing is known of locks and heaps: it counts in private memory. */
+	/* after a raw fork the state of locks and heaps is unknown: count in private memory */
 	if (child == TM_LEDGER_CHILD_RAW)
 		return;
-	/* the clock's pages are two page faults, for a child that mostly is about to exec */
+	/* don't read the clock: two page faults, in a child that is usually about to exec */
 	ledger.not_before_ms = ledger.asked_for ? 0 : had ? tm_clock_ms() + CHILD_MS : FROM_NEED;
 	start_watching();
 }
@@ -438,14 +443,14 @@ void tm_ledger_fork_inside(void)
 	}
 	tm_ledger_keep_in_child();
 	tm_ledger_copy_enter();
-	/* as after any end: nobody removes the parent's file, or is told of it */
+	/* as after any end, so that the child neither deletes nor reports the parent's file */
 	tm_ledger_header()->clean_exit = 1;
 	tm_scan_fork_child();
 }
 
 /*
- * A vfork child that calls exit lives in its parent's memory. Under a filter that the program has set
- * no call is made that a program of its kind need not list (H68): then the file stays.
+ * Whether the caller owns the ledger: a vfork child that calls exit runs in its parent's memory.
+ * Under a seccomp filter of the program, which may not allow the calls (H68), the file is kept.
  */
 static TM_AT_START_CODE bool is_own(void)
 {
@@ -453,7 +458,7 @@ static TM_AT_START_CODE bool is_own(void)
 	       (!tm_proc_may_open() || ledger.file.pid == (uint32_t)tm_sys_getpid());
 }
 
-/* A file that nobody asked for goes with its process, where a file may be removed. */
+/* Whether the file is kept at the end of the process: requested, or deleting is not allowed. */
 static TM_AT_START_CODE bool stays(void)
 {
 	return ledger.asked_for || !tm_proc_may_open();

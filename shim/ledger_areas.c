@@ -20,25 +20,25 @@
 #include "shim/os/sys.h"
 #include "shim/samples.h"
 
-/* So often, a millisecond apart, where the kernel has no memory at the moment. */
+/* Retries, 1 ms apart, while the kernel is temporarily out of memory. */
 #define ASKED_AGAIN 20u
 /*
- * Granule records, and tables, are populated in pieces of this size: of a thousand children each has a
- * file with a little in each table.
+ * Granule records and tables are populated in pieces of this size. Small, because a thousand child
+ * processes may each have a file with little in every table.
  */
 #define WINDOW_BYTES TM_PAGE_BYTES
 #define STEP_BYTES TM_PAGE_BYTES
-/* Entries in larger ones, the more the more there are; room for those of one span at least. */
+/* Side entries in larger pieces, growing with their number; at least those of one span. */
 #define CHUNK_FIRST_BYTES ((size_t)16 << 10)
-/* What a tmpfs with huge pages says of its blocks is more. */
+/* A tmpfs with huge pages reports a larger block size than this. */
 #define HUGE_BYTES_MIN ((long)1 << 20)
 #define STEPS (TM_LEDGER_TABLES_BYTES / STEP_BYTES)
 #define RECORDS_BYTES (TM_LEDGER_GRANULES * sizeof(struct tm_ledger_granule))
 #define WINDOWS (RECORDS_BYTES / WINDOW_BYTES)
-/* Behind the heaps and their rows, which may take 2 GiB of addresses. */
+/* Distance from the heaps and their rows, which may take 2 GiB of address space. */
 #define RECORDS_DISTANCE ((uintptr_t)3 << 30)
 #define SIDES_DISTANCE ((uintptr_t)4 << 30)
-/* Addresses are taken step by step, so that VmSize stays near what is used. */
+/* Address space is mapped in steps, so that VmSize stays close to the use. */
 #define ROWS_STEP (8 * TM_HEAP_STRIDE)
 #define RECORDS_STEP ((size_t)256 << 10)
 #define SIDES_STEP ((size_t)2 << 20)
@@ -46,12 +46,12 @@
 _Static_assert(sizeof(struct tm_ledger_row) == sizeof(struct tm_row), "rows are written in place");
 _Static_assert(TM_LEDGER_ROWS_STRIDE == TM_HEAP_STRIDE, "rows of a heap fill a stride");
 
-/* A piece of the file that is mapped from its begin on and grows. */
+/* An area of the file, mapped from its begin on and grown in place. */
 struct area {
 	uintptr_t at;
 	size_t mapped, limit; /* [lock] */
 	size_t step;
-	bool stuck; /* [lock] it can't grow any more */
+	bool stuck; /* [lock] can't grow any more */
 };
 
 static struct tm_lock lock = TM_LOCK_INIT(TM_RANK_LEDGER);
@@ -65,10 +65,10 @@ static struct {
 	size_t sides_used;                            /* [lock] bytes from sides.at */
 	struct tm_side_chunk chunk[TM_LEDGER_CHUNKS]; /* from before, now in the file, by offset */
 	uint64_t bytes, limit;                        /* [lock] populated; may be */
-	int advice; /* against more pages than are asked for; 0: none */
+	int advice; /* madvise against read-ahead and huge pages; 0: none */
 	const char *path;
-	enum tm_msg_level level; /* of what is said */
-	bool full;               /* [lock] no more can be had */
+	enum tm_msg_level level; /* of the message that the file is full */
+	bool full;               /* [lock] the file can't grow any more */
 } ledger;
 
 /* --- room ------------------------------------------------------------------------------------- */
@@ -84,8 +84,8 @@ static void say_full(const char *why)
 }
 
 /*
- * At a control group's limit the kernel refuses pages, and page tables, until somebody was killed or gave
- * back: it is asked again for a while.
+ * At a control group's limit the kernel refuses pages, and page tables, until a process was killed
+ * or has freed memory: retries for a while.
  */
 static bool is_worth_another(int rc, unsigned *tries)
 {
@@ -97,9 +97,8 @@ static bool is_worth_another(int rc, unsigned *tries)
 }
 
 /*
- * Linux before 5.14 has no such advice, nor have some that only look like Linux. There the kernel is made to
- * write a word of each page by an operation on a futex that changes nothing: it fails where a store of ours
- * would be the end.
+ * Without MADV_POPULATE_WRITE (Linux before 5.14, emulations of Linux) a no-op futex operation
+ * makes the kernel write a word of each page: it fails where a store of ours would raise SIGBUS.
  */
 static int make_resident(void *at, size_t bytes)
 {
@@ -118,7 +117,9 @@ static int make_resident(void *at, size_t bytes)
 	return 0;
 }
 
-/* [lock] Nothing is ever written that was not populated: a full file system would kill for it. */
+/*
+ * [lock] Everything is populated before it is written: on a full file system a store raises SIGBUS.
+ */
 static bool populate(void *at, size_t bytes)
 {
 	unsigned tries = 0;
@@ -140,7 +141,7 @@ static bool populate(void *at, size_t bytes)
 	return true;
 }
 
-/* [lock] Map up to this address. */
+/* [lock] Extends the mapping up to this address. */
 static bool reach(struct area *a, uintptr_t end)
 {
 	size_t wanted = (end - a->at + a->step - 1) / a->step * a->step;
@@ -204,7 +205,9 @@ static void unmap_area(struct area *a)
 	a->mapped = 0;
 }
 
-/* --- rows and side entries --------------------------------------------------------------------- */
+/*
+ * --- rows and side entries ---------------------------------------------------------------------
+ */
 
 static int map_rows(uintptr_t at, uint32_t heap_index)
 {
@@ -213,7 +216,7 @@ static int map_rows(uintptr_t at, uint32_t heap_index)
 	if (at < ledger.rows.at || !reach(&ledger.rows, at + TM_HEAP_STRIDE)) {
 		rc = tm_mem_map_at((void *)at, TM_HEAP_STRIDE, PROT_READ | PROT_WRITE);
 	} else if (!populate((void *)at, TM_PAGE_BYTES)) {
-		/* The heap's rows alone are private then. */
+		/* on failure only this heap's rows are private */
 		ledger.rows.stuck = true;
 		rc = tm_mem_map_fixed((void *)at, TM_HEAP_STRIDE, PROT_READ | PROT_WRITE);
 	} else {
@@ -235,7 +238,7 @@ void tm_ledger_heap_has_rows(uint32_t heap_index)
 static bool need_rows(uintptr_t rows, size_t bytes)
 {
 	bool ok;
-	/* Rows are added one by one: only the first byte of a page asks for it. */
+	/* rows are added one by one: populate only at the first byte of a page */
 	if (bytes % TM_PAGE_BYTES != 0)
 		return true;
 	tm_lock_acquire(&lock);
@@ -274,7 +277,7 @@ bool tm_ledger_populate(void *at, size_t bytes)
 	return ok;
 }
 
-/* Where these entries lie in the area of sides. False: not in the file. */
+/* Offset of these side entries in the sides area. False: not in the file. */
 bool tm_ledger_side_offset(const void *side, uint64_t *ret_offset)
 {
 	uintptr_t at = (uintptr_t)side;
@@ -304,7 +307,7 @@ static bool has_step(size_t n)
 	return (__atomic_load_n(&ledger.step[n / 64], __ATOMIC_ACQUIRE) >> (n % 64) & 1) != 0;
 }
 
-/* [lock] Those from first on that are missing, up to the next that is not. */
+/* [lock] Populates the missing steps from `first` on, up to the next one that is populated. */
 static bool populate_steps(size_t first, size_t last)
 {
 	size_t end = first;
@@ -403,7 +406,7 @@ int tm_ledger_map(int fd, const struct tm_ledger_start *start)
 	long p;
 	int rc;
 
-	/* Their pages are not touched where nothing is said. */
+	/* skip pages without content, so that they aren't touched */
 	for (size_t i = 0; i < TM_ARRAY_LEN(ledger.window); i++)
 		if (ledger.window[i] != 0)
 			ledger.window[i] = 0;
@@ -463,7 +466,9 @@ void tm_ledger_adopt_chunk(unsigned index, struct tm_side_chunk chunk)
 	ledger.chunk[index] = chunk;
 }
 
-/* One by one, since other threads may look: what they read first must be able to do its work. */
+/*
+ * Hooks are set one by one in this order, since other threads may already call those that are set.
+ */
 void tm_ledger_hook(void)
 {
 	struct tm_account_store *s = &tm_account_store;
@@ -526,7 +531,7 @@ uintptr_t tm_ledger_unmap_in_child(void)
 	size_t used = rows_end > ledger.rows.at ? rows_end - ledger.rows.at : 0;
 	uintptr_t sides_end = ledger.sides.at + ledger.sides.mapped;
 
-	/* First of all nothing must point into the parent's file; then nobody is told any more. */
+	/* first nothing may point into the parent's file; then the hooks are removed */
 	used = tm_bits_min(used, ledger.rows.mapped);
 	make_private((void *)ledger.rows.at, used);
 	if (ledger.rows.mapped > used)

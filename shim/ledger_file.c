@@ -19,9 +19,9 @@
 
 #define ALL_BYTES_MAX ((uint64_t)256 << 20)
 #define FS_SHARE 4u
-/* With less than this, one is not worth it. */
+/* With less space than this a ledger is not worthwhile. */
 #define OWN_BYTES_MIN ((uint64_t)2 << 20)
-/* Ledgers of the dead removed in one go. */
+/* Most ledgers of dead processes that are deleted at a time. */
 #define REMOVED_MAX 64u
 
 /* --- the directory ---------------------------------------------------------------------------- */
@@ -31,7 +31,10 @@ void tm_ledger_file_default(char *directory, size_t size)
 	tm_fmt(directory, size, "/dev/shm/tiermalloc-%u", (unsigned)tm_sys_geteuid());
 }
 
-/* Ours, 0700, and a directory; made if it is not there. The descriptor, or -errno. */
+/*
+ * Opens the directory; creates it if missing. It must be ours, mode 0700. The descriptor, or
+ * -errno.
+ */
 static int open_directory(const char *path, const char **ret_why)
 {
 	struct stat st;
@@ -63,8 +66,8 @@ struct survey {
 	int dir;
 	uint64_t namespace; /* of this process */
 	uint64_t bytes;     /* of all ledgers */
-	char oldest[64];    /* of the dead; empty: there is none */
-	int64_t oldest_s;   /* when it was written last */
+	char oldest[64];    /* oldest ledger of a dead process; empty: none */
+	int64_t oldest_s;   /* its last modification */
 	uint64_t oldest_bytes;
 };
 
@@ -87,7 +90,7 @@ union start {
 	char page[512];
 };
 
-/* Of a ledger; false: it is none. */
+/* Parses a ledger's file name; false: not a ledger. */
 static bool read_start(int dir, const char *name, union start *ret)
 {
 	int fd = tm_sys_openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -99,7 +102,7 @@ static bool read_start(int dir, const char *name, union start *ret)
 	return n == (long)sizeof(*ret) && ret->header.magic == TM_LEDGER_MAGIC;
 }
 
-/* Process ids of another container say nothing here. */
+/* Process ids of another pid namespace (container) can't be checked here. */
 static bool is_dead(int dir, const char *name, uint64_t namespace)
 {
 	union start start;
@@ -146,7 +149,7 @@ static uint64_t pid_namespace(void)
 	return tm_sys_fstatat(AT_FDCWD, "/proc/self/ns/pid", &st, 0) == 0 ? st.st_ino : 0;
 }
 
-/* What a new ledger may occupy. */
+/* Bytes that a new ledger may occupy. */
 static uint64_t make_room(int dir, enum tm_ledger_room room)
 {
 	struct statfs fs;
@@ -171,7 +174,7 @@ static uint64_t make_room(int dir, enum tm_ledger_room room)
 
 /* --- the file --------------------------------------------------------------------------------- */
 
-/* A longer file than the process may write is not an error but a signal that ends it. */
+/* Exceeding RLIMIT_FSIZE would not be an error but a fatal signal (SIGXFSZ). */
 static bool may_be_long(void)
 {
 	struct rlimit limit;
@@ -180,7 +183,10 @@ static bool may_be_long(void)
 	       limit.rlim_cur >= TM_LEDGER_BYTES;
 }
 
-/* This process's, before its exec; or of one that is long gone. Not that of another container's. */
+/*
+ * Whether an existing file of the same name may be replaced: it is of this process before its exec,
+ * or of one that is long gone, but not of another container's process.
+ */
 static bool is_own(int dir, const char *name)
 {
 	union start start;
@@ -205,7 +211,9 @@ static int create_in(int dir, const char *name)
 	return rc;
 }
 
-/* Whole: it is opened again later, and the program may go elsewhere. */
+/*
+ * Makes the path absolute: it is opened again later, after the program may have changed directory.
+ */
 static void set_path(struct tm_ledger_file *f, const char *directory, const char *name)
 {
 	char here[sizeof(f->path)];
@@ -243,7 +251,7 @@ int tm_ledger_file_create(struct tm_ledger_file *f, const char *directory, enum 
 		fd = create_in(dir, name);
 	}
 	if (fd == -EEXIST) {
-		/* Containers that share the directory may have started alike: the same numbers. */
+		/* containers that share the directory may have equal pids and start times */
 		tm_fmt(name, sizeof(name), "%u-%llu%010llu.tm", f->pid,
 		       (unsigned long long)f->start_time, (unsigned long long)pid_namespace());
 		set_path(f, directory, name);
@@ -270,7 +278,7 @@ static void parse_uuid(const char *text, uint64_t *ret_words)
 	}
 }
 
-/* Which machine, which container, which program: a process id alone is used again. */
+/* Boot id, pid namespace and program: a process id alone is reused. */
 void tm_ledger_file_describe(struct tm_ledger_header *h, const struct tm_ledger_file *file)
 {
 	char text[48];

@@ -20,14 +20,14 @@
 #define NOTE_BYTES_MAX 4096u
 #define BUILD_ID_BYTES_MAX 32u
 
-/* Where an object has its build id: it is looked up once, and compared whenever the object is met. */
+/* Location of an object's build id: found once, compared whenever the object is seen again. */
 struct build_id {
 	uintptr_t at;
 	uint32_t bytes; /* 0: it has none */
 	uint64_t hash;
 };
 
-/* What is compared with; the record itself is for readers. */
+/* Our own copy for comparisons; the record in the ledger is only for readers. */
 struct known {
 	uintptr_t begin, end;
 	const void *link_map;
@@ -47,7 +47,7 @@ static uintptr_t bias_of(uintptr_t begin, const Elf64_Phdr *p, unsigned n)
 	return begin;
 }
 
-/* Where it is in these notes, if it is there. */
+/* Finds the build id in a note segment. */
 static bool find_in_notes(uintptr_t at, size_t bytes, struct build_id *ret)
 {
 	if (bytes > NOTE_BYTES_MAX || !tm_unwind_readable(at, bytes))
@@ -89,7 +89,7 @@ static struct build_id find_build_id(uintptr_t begin)
 	return id;
 }
 
-/* The object there, which may be another one by now, has this id at this place. */
+/* Whether the object mapped there now is still the known one: compares the build id. */
 static bool has_build_id(uintptr_t begin, const struct build_id *id)
 {
 	if (id->bytes == 0)
@@ -118,7 +118,7 @@ static void write_path(struct tm_ledger_module *m, const struct tm_unwind_object
 	} else if (map->l_name != NULL && map->l_name[0] != '\0') {
 		tm_fmt(m->path, sizeof(m->path), "%s", map->l_name);
 	} else {
-		/* The program itself has no name there. */
+		/* the main program's link_map has an empty name */
 		long n = tm_proc_may_open() ? tm_sys_readlinkat(AT_FDCWD, "/proc/self/exe", m->path,
 								sizeof(m->path) - 1)
 					    : 0;
@@ -159,7 +159,7 @@ static void mark_gone(uint32_t index)
 	struct tm_ledger_module *m = record_at(index);
 
 	known[index].gone = true;
-	/* No lock: what the policies know of call sites there is void. */
+	/* without the lock: makes the policies drop their call sites in the range */
 	tm_routing_forget(known[index].begin, known[index].end);
 	if (m == NULL)
 		return;

@@ -24,8 +24,8 @@
 #include "shim/pooling.h"
 #include "shim/report_command.h"
 
-static _Atomic uint32_t done;      /* the report of this process was written, or is being written */
-static _Atomic int main_ended_pid; /* which process the figures below are of; 0: none */
+static _Atomic uint32_t done;         /* the report of this process was or is being written */
+static _Atomic int main_ended_pid;    /* process that the figures below belong to; 0: none */
 static struct tm_snapshot main_ended; /* when main returned or exit was called */
 
 /* --- figures ---------------------------------------------------------------------------------- */
@@ -73,7 +73,7 @@ static void add_table(struct tm_fmt_out *out, const struct tm_snapshot *s)
 	add_row(out, "total", &total);
 }
 
-/* By tier: what lives, the largest it ever was, and which pages its memory stands on and why. */
+/* By tier: live bytes, peak, and the kinds of pages of its memory, with the reason. */
 static void add_tiers(struct tm_fmt_out *out, const struct tm_snapshot *s)
 {
 	tm_fmt_add(out, "  %-12s%12s%12s%12s%12s%12s\n", "tier", "live", "slots", "cached", "peak",
@@ -145,7 +145,7 @@ static void add_count(struct tm_fmt_out *out, const char *name, uint64_t count, 
 		tm_fmt_add(out, "  %-18s%12zu  %s\n", name, (size_t)count, meaning);
 }
 
-/* Trouble is told where there was some. */
+/* Errors and refused requests, if there were any. */
 static void add_counts(struct tm_fmt_out *out)
 {
 	add_count(out, "wrong frees", tm_error_total(TM_ERROR_FOREIGN), "of no block: ignored");
@@ -211,7 +211,7 @@ static void add_host(struct tm_fmt_out *out)
 	tm_fmt_add_bytes(out, host, n < 0 ? 0 : (size_t)n);
 }
 
-/* %p process, %h host, %t seconds since 1970, %% itself: as core_pattern(5) has it. False: too long. */
+/* The notation of core_pattern, core(5). */
 bool tm_report_expand(const char *pattern, char *buf, size_t size)
 {
 	struct tm_fmt_out out = {buf, size, 0};
@@ -235,8 +235,8 @@ bool tm_report_expand(const char *pattern, char *buf, size_t size)
 }
 
 /*
- * A file that is there is replaced only where it is a plain file of this user, and written to where it
- * is a device or a pipe: never through a link that somebody else may have put there.
+ * An existing regular file is replaced only if it belongs to this user; a device or a pipe is
+ * written to. Symbolic links are never followed: another user may have placed them.
  */
 static int open_report(const char *path)
 {
@@ -257,7 +257,7 @@ static int open_report(const char *path)
 	return -EPERM;
 }
 
-/* The account by the process itself, then by the command what its ledger tells. */
+/* Writes the process's own report, then runs the command for what is in the ledger. */
 static void write_all(int fd)
 {
 	tm_report_write(fd);
@@ -283,7 +283,7 @@ static void write_to_file(const char *pattern)
 	tm_sys_close(fd);
 }
 
-/* TIERMALLOC_TARGET: the program's file or the name it was started by. */
+/* Whether TIERMALLOC_TARGET matches the program's file or the name it was started by. */
 static bool is_target(void)
 {
 	struct tm_str globs = tm_str_of(tm_root.options.target);
@@ -294,7 +294,10 @@ static bool is_target(void)
 	return tm_parse_glob_list(globs, tm_str_of(comm));
 }
 
-/* A child that lives in its parent's memory (vfork) and calls exit: the report is the parent's (H47). */
+/*
+ * A child that lives in its parent's memory (vfork) and calls exit: the report is the parent's
+ * (H47).
+ */
 static bool is_guest(void)
 {
 	return tm_fork_generation() == tm_root.generation && tm_sys_getpid() != tm_root.pid;

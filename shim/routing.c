@@ -25,47 +25,47 @@
 #include "shim/ruling.h"
 #include "shim/source_drop.h"
 
-#define HAND_OVER_UNITS ((size_t)1 << 20) /* all of a run */
+#define HAND_OVER_UNITS ((size_t)1 << 20) /* no limit: the whole run */
 
-/* Looks at what medium blocks do: aimed at one in so many milliseconds, after so many requests. */
+/* tm_routing_look: the target interval in ms; bounds for the number of requests between two. */
 #define LOOK_MS 25u
 #define LOOK_FIRST 255
 #define LOOK_MIN 15
 #define LOOK_MAX 1023
-/* The thread's name is asked for at its first so many requests, later as often as this. */
+/* The thread's name is read at each of its first requests, later at one in this many. */
 #define NAMED_AT_ONCE 64u
 #define NAMED_MS 25u
-/* And a census takes no more than a fiftieth of the time. */
+/* A census takes at most 1/50 of the time. */
 #define CENSUS_SHARE 50u
-/* Of a row's births at most 1/16 live: what died since has died soon. */
+/* A row is temporary if at most 1/16 of its births is live: the others have died soon. */
 #define STAY_SHARE 16u
 
-/* What a row of the heap's account had at the last census. */
+/* A row's figures at the last census. */
 struct note {
-	uint32_t objects; /* given */
-	uint32_t bytes16; /* in 16 bytes */
-	uint16_t alive;   /* medium ones now, at most 65,535 */
-	uint16_t before;  /* and then */
+	uint32_t objects; /* allocated */
+	uint32_t bytes16; /* allocated, in units of 16 bytes */
+	uint16_t alive;   /* live medium objects now, saturates at 65,535 */
+	uint16_t before;  /* the same at the census before */
 };
 
-/* What a heap keeps for its owner's requests, in the room behind the heap. */
+/* Routing's state per heap, stored in the space behind the heap. */
 struct mine {
 	struct tm_route_thread thread;
-	int32_t tid;    /* for whom `thread` was begun */
-	uint32_t named; /* how often its name was asked for; NAMED_AT_ONCE: now and then */
+	int32_t tid;    /* the thread that `thread` was initialised for */
+	uint32_t named; /* times its name was read; NAMED_AT_ONCE: now only occasionally */
 	uint64_t named_ms;
-	int32_t period; /* what h->medium_left started from */
+	int32_t period; /* initial value of h->medium_left */
 	uint64_t looked_ms;
 	uint32_t census_epoch;
 	uint64_t next_census_ns;
 	struct note *notes; /* TM_HEAP_ROWS, mapped for the first census */
-	uint32_t rows;      /* tm_routing.rows when rows began to ask the rules */
+	uint32_t rows;      /* tm_routing.rows when the rows were last reset */
 };
 _Static_assert(sizeof(struct mine) <= TM_HEAP_ROOM_BYTES, "it fits behind a heap");
 
 struct tm_routing tm_routing = {.lock = TM_LOCK_INIT(TM_RANK_RULES)};
 
-/* Whoever it was begun for: all but the name and its rules stays with the heap. */
+/* Whichever thread it was initialised for: all but the name and its rules belongs to the heap. */
 static struct mine *room_of(struct tm_heap *h)
 {
 	return (struct mine *)((uintptr_t)h + TM_HEAP_ROOM_OFFSET);
@@ -83,7 +83,7 @@ static struct mine *mine_of(struct tm_heap *h)
 	return mine;
 }
 
-/* For the thread that asks: threads get their names, some only after they have allocated. */
+/* For the calling thread: rereads its name, as some threads are named after they have allocated. */
 static TM_NOINLINE void look_at_name(struct mine *mine)
 {
 	uint64_t now = tm_clock_ms();
@@ -118,7 +118,7 @@ static uint64_t clock_ms(void *context)
 	return tm_clock_ms();
 }
 
-/* Two threads may both map: the second one's memory goes back. */
+/* If two threads map at the same time, the second unmaps its memory. */
 static TM_NOINLINE bool make_ready(void)
 {
 	struct tm_route_memory memory = {0};
@@ -127,7 +127,7 @@ static TM_NOINLINE bool make_ready(void)
 		return false;
 	tm_lock_acquire(&tm_routing.lock);
 	if (!atomic_load_explicit(&tm_routing.ready, memory_order_relaxed)) {
-		/* where memory is limited it is needed for better things */
+		/* not with a tight memory limit: the program needs the memory more */
 		if (TM_SITES_BYTES <= tm_zone_room() / 16)
 			memory.sites = tm_mem_map(page_round(TM_SITES_BYTES));
 		memory.site_rules = tm_routing.route.site_rules;
@@ -135,7 +135,7 @@ static TM_NOINLINE bool make_ready(void)
 			tm_route_init(&tm_routing.route, &memory);
 			tm_routing.route.clock = clock_ms;
 			tm_decisions_follow(&tm_routing.route);
-			/* release: whoever sees it sees the table */
+			/* release: a thread that sees it sees the table */
 			atomic_store_explicit(&tm_routing.ready, true, memory_order_release);
 		} else {
 			atomic_store_explicit(&tm_routing.failed, true, memory_order_relaxed);
@@ -151,7 +151,7 @@ static bool is_ready(void)
 	       make_ready();
 }
 
-/* Small requests follow the phase. */
+/* Makes the tier of small requests follow the phase. */
 static void follow_phase(void)
 {
 	uint8_t tier = tm_routing_phase() == TM_PHASE_SERVE ? TM_TIER_SESSION : TM_TIER_PERSISTENT;
@@ -161,13 +161,13 @@ static void follow_phase(void)
 	atomic_store_explicit(&tm_tier_of_spans, tier, memory_order_relaxed);
 	if (tier != TM_TIER_SESSION)
 		return;
-	/* what loading has left free serves from now on, with the pages that it has */
+	/* free memory of the load phase is used for serving, with its resident pages */
 	while (tm_extent_hand_over(TM_PART_PERSISTENT, TM_PART_LARGE, HAND_OVER_UNITS))
 		;
 	tm_source_drop_begin();
 }
 
-/* Medium requests that were not told yet. */
+/* Reports to the policies the medium requests since the last call. */
 static void tell_requests(struct tm_heap *h)
 {
 	struct mine *mine = mine_of(h);
@@ -202,7 +202,7 @@ static TM_NOINLINE struct tm_route_decision decide_slow(struct tm_heap *h,
 	struct tm_route_request r = ask(h, request);
 	struct tm_route_decision d = {.tier = TM_TIER_SESSION, .authority = TM_AUTHORITY_DEFAULT};
 
-	/* what can't be had leaves nothing behind */
+	/* a request that fails must leave no trace */
 	if (request->size >= tm_zone.limit || !is_ready())
 		return d;
 	if (tm_routing_phase() == TM_PHASE_LOAD)
@@ -214,8 +214,8 @@ static TM_NOINLINE struct tm_route_decision decide_slow(struct tm_heap *h,
 }
 
 /*
- * A way that holds a finished decision says that the program serves, that no rule is about this site, and
- * that there is memory: nothing else has to be asked, neither the thread's name nor who owns the heap.
+ * A cached final decision implies that the program serves, that no rule concerns the site, and that
+ * the table exists: neither the thread's name nor the heap's owner has to be checked.
  */
 struct tm_route_decision tm_routing_decide(struct tm_heap *h,
 					   const struct tm_routing_request *request)
@@ -308,13 +308,13 @@ static bool is_temporary(struct tm_heap *h, uint32_t n, struct note *note)
 
 	note->objects += born;
 	note->bytes16 += bytes16;
-	/* a forked child's rows begin anew */
+	/* in a forked child the rows start from zero */
 	if (born > INT32_MAX)
 		return false;
 	if (born == 0 && died == 0)
 		return h->lists_of_row[n] == TM_ARENA_LISTS;
 	batch.size = born == 0 ? TM_SMALL_MAX + 1 : (size_t)bytes16 * 16 / born;
-	/* mostly small ones, of which nobody knows how long they live */
+	/* mostly small objects, whose lifetimes are unknown */
 	if (batch.size <= TM_SMALL_MAX)
 		return false;
 	batch.died_late = (uint64_t)note->alive * STAY_SHARE <= born
@@ -322,7 +322,7 @@ static bool is_temporary(struct tm_heap *h, uint32_t n, struct note *note)
 				  : (uint32_t)tm_bits_min(died, note->before);
 	batch.died_soon = died - batch.died_late;
 	d = tm_route_batch(&tm_routing.route, &mine_of(h)->thread, &batch);
-	/* what a pool was made for comes from there */
+	/* requests that have a pool are served by it */
 	if (batch.size <= TM_SLOT_MAX && tm_pool_of_class(tm_class_of(batch.size)) != NULL)
 		return false;
 	return d.tier == TM_TIER_TEMPORARY && tm_routing_phase() == TM_PHASE_SERVE;
@@ -391,7 +391,7 @@ void tm_routing_look(struct tm_heap *h)
 	h->medium_left = mine->period;
 }
 
-/* A rule's wish about the whole units inside a block. */
+/* Applies a rule's huge= to the whole units inside a block. */
 static void apply_huge(void *p, struct tm_granule *g, enum tm_rule_huge huge)
 {
 	size_t first = tm_bits_align_up(g->large.page, TM_UNIT_PAGES);
@@ -405,12 +405,12 @@ static void apply_huge(void *p, struct tm_granule *g, enum tm_rule_huge huge)
 		tm_huge_advise((uint32_t)first, (end - first) / TM_UNIT_PAGES);
 	} else if (huge == TM_RULE_HUGE_NEVER) {
 		(void)tm_zone.os->nohugepage(tm_zone_page_addr((uint32_t)first), bytes);
-		/* forgotten when the block is freed: the next one starts with what its part has */
+		/* undone when the block is freed: the next block gets its part's setting */
 		tm_zone_taint(p, g->large.pages << TM_PAGE_SHIFT);
 	}
 }
 
-/* Pages that no neighbour shares; free maps them anew. */
+/* Applies a rule's node= to pages not shared with a neighbour; free maps them anew. */
 static void apply_node(void *p, struct tm_granule *g, const struct tm_rule_actions *actions)
 {
 	static const enum tm_numa_policy policies[] = {

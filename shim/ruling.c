@@ -18,7 +18,7 @@
 #include "shim/routing.h"
 #include "shim/thread.h"
 
-/* Rules that tiermalloc_set_tier may add to those of the environment. */
+/* Number of rules that tiermalloc_set_tier may add to those of the environment. */
 #define ADDED_RULES_MAX 64u
 #define PROFILE_RULES_MAX 512u
 #define RULES_FILE_MAX ((size_t)1 << 20)
@@ -51,12 +51,12 @@ static int begin_rules(uint32_t count)
 	tm_rules_init(&tm_routing.rules, memory, count);
 	tm_routing.route.site_rules = sets;
 	tm_places_serve(&tm_routing.route);
-	/* release: a request that sees the rules sees their memory */
+	/* release: a request that sees the count sees the rules */
 	__atomic_store_n(&tm_routing.route.rules, &tm_routing.rules, __ATOMIC_RELEASE);
 	return 0;
 }
 
-/* The file's text, in memory of its own that stays, since patterns are slices of it. */
+/* Reads the file into a mapping that is never freed, since patterns are slices of the text. */
 static struct tm_str read_file(const char *variable, const char *path)
 {
 	char *text = tm_mem_map(RULES_FILE_MAX);
@@ -83,7 +83,7 @@ static void note_guard(const struct tm_rule *rule)
 					 memory_order_relaxed);
 }
 
-/* Requests of 1 to 64 KiB ask from the first such rule on. */
+/* Requests of 1 to 64 KiB consult the rules once there is a rule for them. */
 static void note_reach(const struct tm_rule *rule)
 {
 	uint8_t bits = 0;
@@ -106,7 +106,7 @@ static void read_rules(const char *value)
 		if (text.text.len == 0)
 			return;
 	}
-	/* as many again for a profile */
+	/* twice, to leave as many for a profile */
 	count = tm_rules_count_lines(text.text, text.separator) + ADDED_RULES_MAX +
 		PROFILE_RULES_MAX;
 	if (begin_rules((uint32_t)tm_bits_min(count, TM_RULES_MAX)) != 0) {
@@ -121,7 +121,7 @@ static void read_rules(const char *value)
 	}
 }
 
-/* What an earlier run learned, as tune wrote it: rules that give way to all others. */
+/* The profile, written by 'tiermalloc tune' from an earlier run: rules of the lowest precedence. */
 static void read_profile(const char *path)
 {
 	struct tm_rules_text text = {path, read_file("TIERMALLOC_PROFILE", path), '\n'};
@@ -134,7 +134,7 @@ static void read_profile(const char *path)
 		return;
 	}
 	first = atomic_load_explicit(&tm_routing.rules.count, memory_order_relaxed);
-	/* what comes at run time keeps its room */
+	/* leaves room for the rules added at run time */
 	capacity = tm_routing.rules.capacity;
 	tm_routing.rules.capacity = (uint32_t)tm_bits_min(first + PROFILE_RULES_MAX, capacity);
 	tm_rules_parse(&tm_routing.rules, &text, tell, NULL);

@@ -27,18 +27,18 @@
 #define SAMPLE_MS 1000u
 /* A census takes at most this share of the time. */
 #define COUNT_SHARE 100u
-/* A busy thread looks at the clock once in so many passes. */
+/* A busy thread reads the clock once in this many passes. */
 #define PASSES_MAX 64u
-/* A look is worth it after so long. */
+/* Shortest useful interval between two reads of the clock. */
 #define LOOK_MS 100u
-/* A program that came here so often, or for so much at once, may be asked while it does nothing. */
+/* After this many passes, or one for this many bytes, a helper stays to answer the command. */
 #define STAY_PASSES 32u
 #define STAY_BYTES ((uint64_t)4 << 20)
-/* Nor need it come here for what it holds: an interpreter with an allocator of its own. */
+/* Or with this RSS: it may have an allocator of its own, such as an interpreter. */
 #define STAY_RSS_BYTES ((uint64_t)16 << 20)
 #define USUAL_WINDOW_MS 60000u
 #define SHEET_MS 5000u
-/* Memory that grows by an eighth, and by so much, is looked at sooner: it may be about to end. */
+/* If memory grows by 1/8 and by this much, samples come sooner: the process may be about to end. */
 #define GROWN_SHARE 8u
 #define GROWN_BYTES ((uint64_t)4 << 20)
 #define STEP_MIN_MS 20u
@@ -47,15 +47,15 @@
 static struct tm_lock lock = TM_LOCK_INIT(TM_RANK_TICK);
 
 static struct {
-	uint64_t next_ms;     /* [atomic] nothing is due before */
-	uint64_t soon_ms;     /* [atomic] but if memory grows fast: not before this */
+	uint64_t next_ms;     /* [atomic] time of the next regular work */
+	uint64_t soon_ms;     /* [atomic] earliest time of the next work if memory grows fast */
 	uint64_t used_bytes;  /* [atomic] at the last sample */
 	bool counting;        /* [atomic] a census is under way */
-	uint32_t asked;       /* [lock] 0, or the request of the command that waits for it */
-	uint64_t count_ns;    /* [lock] what the last census took, or this one until now */
+	uint32_t asked;       /* [lock] request of the command that waits for the census; 0: none */
+	uint64_t count_ns;    /* [lock] duration of the last census, or of the current one so far */
 	uint64_t limit_bytes; /* [lock] of the control group */
 	bool limit_known;
-	bool is_large; /* [atomic] it once had so much resident */
+	bool is_large; /* [atomic] RSS has once exceeded the limit above */
 } due = {.next_ms = 0};
 
 static TM_TLS struct {
@@ -88,8 +88,8 @@ static void read_cached(uint64_t *cached, uint64_t *mapped)
 }
 
 /*
- * What lived when most was resident. Memory stays resident for a while after it is freed: of moments
- * with about as much of it, the one counts at which most lived. [lock]
+ * Live bytes at peak RSS. Freed memory stays resident for a while, so among moments with about the
+ * same RSS the one with the most live bytes counts. [lock]
  */
 static void note_peak(struct tm_ledger_counters *c, uint64_t now_ms, uint64_t rss)
 {
@@ -168,7 +168,7 @@ static struct tm_ledger_sample *sample_at(unsigned which, uint64_t n)
 			      sizeof(struct tm_ledger_sample));
 }
 
-/* A short window of the leak tests makes all times shorter. */
+/* Intervals scale with the length of the leak tests' window, if that is short. */
 static uint64_t scaled(uint64_t ms)
 {
 	uint64_t window_ms = tm_ledger_header()->window_ms;
@@ -199,7 +199,7 @@ static void add_sample(unsigned which, const struct tm_ledger_sample *new)
 	__atomic_store_n(&header->samples[which], n + 1, __ATOMIC_RELEASE);
 }
 
-/* [lock] As of the last time that they could be told. */
+/* [lock] Device bytes, as of the last time that they were available. */
 static uint64_t device_bytes(void)
 {
 	static uint64_t last;
@@ -210,7 +210,7 @@ static uint64_t device_bytes(void)
 	return last;
 }
 
-/* [lock] What the census has found. */
+/* [lock] Writes the results of the census. */
 static uint64_t sample(uint64_t now_ms)
 {
 	struct tm_proc_memory memory = tm_proc_memory();
@@ -240,7 +240,7 @@ static uint64_t sample(uint64_t now_ms)
 
 /* --- counting --------------------------------------------------------------------------------- */
 
-/* [lock] Without memory for sites, in all alone. */
+/* [lock] Begins a census; if there is no memory for sites, of totals only. */
 static void begin_count(enum tm_census_kind kind)
 {
 	due.count_ns = 0;
@@ -275,13 +275,13 @@ static void say_done(struct tm_ledger_header *header, uint32_t seq, int error)
 		     NULL);
 }
 
-/* A request of the command. [lock] */
+/* Handles a request of the command. [lock] */
 static void answer(struct tm_ledger_header *header)
 {
 	uint32_t seq = __atomic_load_n(&header->control_seq, __ATOMIC_ACQUIRE);
 	int rc;
 
-	/* An image that scans answers itself. */
+	/* a leak scan is answered by its image */
 	if (seq == header->control_done || seq == due.asked || tm_scan_is_busy())
 		return;
 	switch (header->control) {
@@ -355,7 +355,7 @@ void tm_samples_pass(size_t bytes)
 	uint64_t now;
 
 	bool often = pass.count < STAY_PASSES && ++pass.count == STAY_PASSES;
-	/* A large block may be the last that is heard of a program, which fills it from now on. */
+	/* a program may allocate a large block and then only fill it: no later pass would come */
 	if ((often || bytes >= STAY_BYTES) && tm_ledger_is_asked_for())
 		tm_helper_stay();
 	if (pass.left != 0) {
@@ -363,7 +363,7 @@ void tm_samples_pass(size_t bytes)
 		return;
 	}
 	now = tm_clock_ms();
-	/* Who comes here often looks at the clock rarely, and the other way round. */
+	/* adapts the number of passes per clock read to the rate of passes */
 	if ((uint32_t)now - pass.looked_ms >= STEP_MIN_MS)
 		pass.step = 0;
 	else

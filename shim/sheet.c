@@ -18,29 +18,29 @@
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 
-/* One part in so many of the time; while memory grows. */
+/* Share of the time that sheets may take: 1/SHARE; while memory grows 1/SHARE_GROWN. */
 #define SHARE 400u
 #define SHARE_GROWN 100u
-/* A thread of the program's does not wait where it is expected to take longer. */
+/* If a sheet is expected to take longer, only the helper makes it. */
 #define CALLER_NS UINT64_C(500000)
-/* What a page costs the kernel, while it is not known better. */
+/* Assumed cost per page of the kernel's walk, until it has been measured. */
 #define PAGE_NS 10u
 #define CHANGE 8u
-/* Memory that changes while it is summed up is summed up again, where the sums are apart by a hundredth. */
+/* If memory changes during the walk, so that sums differ by more than 1 %, it is repeated. */
 #define AGREES_SHARE 100u
 #define TRIES 3u
 #define TEXT_FIRST_BYTES ((size_t)8 << 10)
 
 /* [lock of samples.c] */
 static struct {
-	uint64_t at_ms, rss_bytes; /* of the last one */
-	uint64_t cost_ns;          /* 0: there was none yet */
+	uint64_t at_ms, rss_bytes; /* of the last sheet */
+	uint64_t cost_ns;          /* CPU time that it took; 0: none was made yet */
 	uint64_t not_before_ms, grown_not_before_ms;
-	size_t text_room; /* that it took */
+	size_t text_room; /* space that its text took */
 	struct tm_maps_resident zone;
 } last;
 
-/* Of an interpreter. [lock of samples.c] */
+/* Whether the process is a CPython. [lock of samples.c] */
 static struct {
 	bool known; /* it is one */
 	uint32_t modules_seen;
@@ -64,7 +64,7 @@ uint64_t tm_sheet_huge_bytes(void)
 	return last.zone.huge_bytes;
 }
 
-/* By this thread: on a busy machine time passes that it costs nobody. */
+/* CPU time of this thread: elapsed time would include waiting on a busy machine. */
 static uint64_t spent_ns(void)
 {
 	struct timespec t = {0, 0};
@@ -110,7 +110,7 @@ static bool look(uint64_t at, size_t pages, uint8_t *ret_resident, void *arg)
 	return tm_sys_mincore((void *)(uintptr_t)at, pages * TM_PAGE_BYTES, ret_resident) == 0;
 }
 
-/* Another thread may unmap an arena meanwhile: the kernel reads. */
+/* Reads by a system call, since another thread may unmap an arena meanwhile. */
 static void read_headers(const uint64_t *at, size_t count, struct tm_pymalloc_header *ret,
 			 void *arg)
 {
@@ -158,7 +158,7 @@ static void tell(struct tm_fmt_out *out, const struct tm_maps_range *range)
 		tell_pymalloc(out, range);
 }
 
-/* By the program's name, or a library that has called us. */
+/* Detected by the program's name, or by a libpython among the modules. */
 static bool is_python(void)
 {
 	uint32_t modules = __atomic_load_n(&tm_ledger_header()->modules, __ATOMIC_ACQUIRE);
@@ -181,7 +181,7 @@ static bool is_python(void)
 
 /* --- the text --------------------------------------------------------------------------------- */
 
-/* Between the two sums the kernel gave while it was made. */
+/* The reading of RSS, before or after the text was made, that is nearer to the text's sum. */
 static uint64_t nearest(uint64_t bytes, uint64_t a, uint64_t b)
 {
 	uint64_t least = a < b ? a : b, most = a < b ? b : a;
@@ -189,13 +189,15 @@ static uint64_t nearest(uint64_t bytes, uint64_t a, uint64_t b)
 	return bytes < least ? least : bytes > most ? most : bytes;
 }
 
-/* The text, as much of it as fits, in the sheet that is not the last. NULL: there is none. */
+/*
+ * Writes the text, as far as it fits, into the older of the two sheets. NULL: no ledger or space.
+ */
 static struct tm_ledger_sheet *write_text(unsigned which, struct tm_maps_sheet *ret_text)
 {
 	const size_t room = TM_LEDGER_SHEET_BYTES - sizeof(struct tm_ledger_sheet);
 	struct tm_ledger_sheet *s;
 
-	/* Most are short: the file is populated for as much as is needed. */
+	/* most texts are short: populates the file only as far as needed */
 	for (size_t bytes = tm_bits_max(TEXT_FIRST_BYTES, last.text_room);; bytes *= 4) {
 		bytes = tm_bits_min(bytes, room);
 		last.text_room = bytes;
@@ -223,7 +225,7 @@ void tm_sheet_write(uint64_t now_ms)
 	struct tm_maps_sheet text = {.tell = tell};
 	struct tm_ledger_sheet *s;
 
-	/* Under a filter of the program's own no call is made that it need not list (H68). */
+	/* not under a seccomp filter of the program, which may not allow the calls (H68) */
 	if (!tm_proc_may_open())
 		return;
 	before = spent_ns();

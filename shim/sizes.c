@@ -22,7 +22,7 @@ static struct tm_ledger_size *record_at(uint32_t n)
 			      sizeof(struct tm_ledger_size));
 }
 
-/* A record whose number stands in a slot has its memory: nobody has to be asked for it. */
+/* A record whose number is in a slot is populated: no call of tm_ledger_area is needed. */
 static struct tm_ledger_size *find(struct tm_ledger_header *header, uint64_t size, size_t *ret_at)
 {
 	char *records = (char *)header + TM_LEDGER_SIZES_AT;

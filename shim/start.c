@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * start: sees main begin and end, and the process end.
+ * start: hooks the begin and end of main and the end of the process.
  *
- * __libc_start_main is wrapped so that main's return is seen before any exit handler runs; exit so
- * that a call of it is. The report itself is written from .fini_array, never by atexit, which
- * allocates under its own lock (H05). One definition without version answers both of glibc's
- * versions of __libc_start_main (2.2.5 and 2.34), which take the same arguments.
+ * Wraps __libc_start_main to see main's return before any exit handler runs, and exit to see a call
+ * of it. The report is written from .fini_array, never by atexit, which allocates under its own
+ * lock (H05). One unversioned definition serves both of glibc's versions of __libc_start_main
+ * (2.2.5 and 2.34), which have the same arguments.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -62,8 +62,8 @@ TM_EXPORT TM_AT_START_CODE void exit(int status)
 }
 
 /*
- * Looked up when the process starts: a forked child that ends at once would touch libc's symbol tables
- * for it, four pages that fork does not give it.
+ * Looked up at process start: in a forked child that exits at once, the lookup would fault in four
+ * pages of libc's symbol tables.
  */
 static struct ending {
 	const char *name;
@@ -78,7 +78,7 @@ static TM_AT_START_CODE void look_up(struct ending *ending)
 		TM_ELF_FUNCTION(address, &ending->next);
 }
 
-/* No exit handler sees these; the ledger of a process that ends by itself goes all the same. */
+/* _exit and relatives run no exit handler, but are a clean exit: the ledger must be deleted. */
 __attribute__((noreturn)) static TM_AT_START_CODE void end_now(struct ending *ending, int status)
 {
 	if (ending->next == NULL)
@@ -100,7 +100,7 @@ TM_EXPORT TM_AT_START_CODE void _Exit(int status)
 	end_now(&endings[1], status);
 }
 
-/* What pthread_atfork calls: the first that asks finds ours registered before it. */
+/* pthread_atfork calls this; wrapped so that our handlers are registered before anybody else's. */
 int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void), void *dso);
 
 TM_EXPORT int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void),
@@ -112,8 +112,8 @@ TM_EXPORT int __register_atfork(void (*before)(void), void (*parent)(void), void
 }
 
 /*
- * Asked by the address sanitizer's run-time library at its start, which else refuses any program
- * with a preload in front of it (H80). A program's own definition comes first.
+ * Called by the address sanitizer's run-time library, which by default refuses to run with a
+ * preloaded library in front of it (H80). The program's own definition takes precedence.
  */
 const char *__asan_default_options(void);
 
@@ -123,9 +123,9 @@ TM_EXPORT const char *__asan_default_options(void)
 }
 
 /*
- * A program without any allocation still has its options read before main, while it is alone. So are
- * the fork handlers registered: libc does that under a lock which its exit takes too, so that a
- * signal handler's exit inside the first allocation would hang (H19).
+ * Boots before main, while there is one thread, even if nothing has been allocated. Also registers
+ * the fork handlers here: libc does that under a lock that exit takes too, so if it happened in the
+ * first allocation, a signal handler that interrupts it and calls exit would hang (H19).
  */
 __attribute__((constructor)) static TM_AT_START_CODE void at_load(void)
 {

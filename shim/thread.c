@@ -17,32 +17,34 @@
 
 enum thread_state { THREAD_NEW, THREAD_BIRTH, THREAD_LIVE, THREAD_DEAD };
 
-/* Besides the heap word: all of a thread's state that is not in its heap. */
+/* The thread's state outside its heap, besides the heap word. */
 static TM_TLS struct {
 	uint8_t state;  /* enum thread_state */
-	uint8_t rounds; /* of key destructors seen */
-	uint8_t shared; /* it holds the shared heap or gives up its own: a handler gets none */
-	bool gave_up;   /* a heap, and may be back in it: it has others, too */
+	uint8_t rounds; /* rounds of TSD destructors so far */
+	uint8_t shared; /* holds the shared heap or is retiring its own: a handler gets no heap */
+	bool gave_up;   /* has abandoned a heap (tm_thread_desert) and may return into it */
 } self;
 
 static struct tm_lock shared_lock = TM_LOCK_INIT(TM_RANK_SHARED);
 static pthread_key_t key;
 static bool key_ready;
-/* libc's, found without dlsym: in libpthread of older releases, which may not be loaded. */
+/*
+ * libc's functions, found without dlsym; older releases have them in libpthread, if it is loaded.
+ */
 static int (*key_create)(pthread_key_t *key, void (*destructor)(void *));
 static int (*set_specific)(pthread_key_t key, const void *value);
 
-/* [const after boot] The thread that booted, which is the process's first. */
+/* [const after boot] The thread that booted, the process's initial thread. */
 static uintptr_t first_thread;
 static bool tid_in_block;
-/* The generation that has done what a forked child has to do. */
+/* The generation for which a forked child's initialisation is done. */
 static uint32_t image;
 
 #define THREAD_POINTER ((uintptr_t)__builtin_thread_pointer())
-/* Where glibc for x86-64 keeps a thread's id in its control block; checked at boot before use. */
+/* Offset of the thread id in the control block of glibc on x86-64; verified at boot. */
 #define TID_OFFSET 0x2d0
 
-/* Without a system call where that can be: a filter may not have it (H68). */
+/* Avoids the system call where possible: a seccomp filter may not allow it (H68). */
 TM_AT_START_CODE int32_t tm_thread_id(void)
 {
 	if (tid_in_block)
@@ -50,32 +52,34 @@ TM_AT_START_CODE int32_t tm_thread_id(void)
 	return (int32_t)tm_syscall6(SYS_gettid, 0, 0, 0, 0, 0, 0);
 }
 
-/* Where the height of this thread's stack is counted from. */
+/* Base address for this thread's stack heights. */
 static uintptr_t stack_top(void)
 {
 	if (THREAD_POINTER == first_thread && tm_root.stack_end != 0)
 		return tm_root.stack_end;
-	/* libc puts the thread's control block at the top of its stack. */
+	/* libc places the thread control block at the top of the stack */
 	return THREAD_POINTER;
 }
 
 static void thread_ended(void *heap)
 {
-	/* Other destructors may still free: be the last of the rounds that libc makes. */
+	/* other destructors may still free: wait for the last of libc's rounds */
 	if (++self.rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
 		set_specific(key, heap);
 		return;
 	}
 	struct tm_thread_heap held = tm_thread_enter();
 	if (held.hold != TM_THREAD_OWN) {
-		/* a handler has left the middle of an allocation: nobody knows what state it is in */
+		/* a handler left an allocation by siglongjmp: the heap may be inconsistent */
 		tm_heap_forsake_all(&tm_heap_word, NULL);
 		return;
 	}
 	if (self.gave_up)
 		tm_heap_forsake_all(&tm_heap_word, held.heap);
 	tm_remote_flush(held.heap);
-	/* a signal handler that allocates must not wait for the lock that this thread is to hold */
+	/*
+	 * a signal handler that allocates must not wait for the lock that this thread takes below
+	 */
 	self.shared = 1;
 	self.state = THREAD_DEAD;
 	TM_SIGNAL_FENCE();
@@ -85,7 +89,10 @@ static void thread_ended(void *heap)
 	self.shared = 0;
 }
 
-/* Late, since libpthread may come late; harmless when two threads do it at once but for a lost key. */
+/*
+ * Not at boot, since libpthread may be loaded later. If two threads race, one key is lost:
+ * harmless.
+ */
 static void make_key(void)
 {
 	uintptr_t create = tm_elf_next("pthread_key_create");
@@ -121,7 +128,7 @@ static bool birth(void)
 	tm_heap_word = (uintptr_t)h;
 	TM_SIGNAL_FENCE();
 	self.state = THREAD_LIVE;
-	/* From here on libc may be called, and may allocate. */
+	/* from here on libc, which may allocate, may be called */
 	tm_thread_libc_ready();
 	if (key_ready)
 		set_specific(key, h);
@@ -129,8 +136,8 @@ static bool birth(void)
 }
 
 /*
- * The child of a fork that ran no handler, while a ledger was shared: its heaps were wiped so that it
- * came here before it used what it shares with its parent. It starts with new heaps.
+ * In the child of a fork without handlers while a ledger exists: the wiped heap has led the thread
+ * here before it used memory shared with the parent. It starts with new heaps.
  */
 static TM_COLD void after_raw_fork(void)
 {
@@ -142,7 +149,7 @@ static TM_COLD void after_raw_fork(void)
 		self.state = THREAD_NEW;
 }
 
-/* A thread without a heap has none whose wiping could tell it. */
+/* For threads without a heap, whose wiping would show that this is a child of a raw fork. */
 static TM_COLD void look_for_raw_fork(void)
 {
 	if (image == tm_fork_generation())
@@ -158,8 +165,8 @@ static bool is_wiped(uintptr_t word)
 }
 
 /*
- * In the child of such a fork, the heap of the forking thread may be in the hands of a thread that is
- * not here: nobody gives it back, and nobody knows how far its lists are changed.
+ * In the child of such a fork, the forking thread's heap may have been stolen by a thread that
+ * doesn't exist here: it will never be returned, and its lists may be inconsistent.
  */
 static TM_COLD void give_up_heap(struct tm_heap *h)
 {
@@ -171,7 +178,7 @@ static TM_COLD void give_up_heap(struct tm_heap *h)
 	self.state = THREAD_NEW;
 }
 
-/* Not while it holds a lock, which the new heap would wait for. */
+/* Refused while the thread holds a lock: work in the new heap might wait for it. */
 TM_COLD bool tm_thread_desert(void)
 {
 	uintptr_t word = tm_heap_word;
@@ -218,13 +225,13 @@ static struct tm_thread_heap enter_shared(void)
 		return (struct tm_thread_heap){NULL, TM_THREAD_NONE};
 	self.shared = 1;
 	TM_SIGNAL_FENCE();
-	/* Made once, under the lock of all heaps. */
+	/* created once, under the lock of all heaps */
 	struct tm_heap *h = tm_heap_shared();
 	if (h == NULL) {
 		self.shared = 0;
 		return (struct tm_thread_heap){NULL, TM_THREAD_NONE};
 	}
-	/* whoever held it may have vanished while its lists were in motion */
+	/* its holder may be gone (raw fork) and have left its lists inconsistent */
 	while (tm_lock_acquire(&shared_lock) == TM_LOCK_STOLEN) {
 		h = tm_heap_shared_anew();
 		if (h != NULL)
@@ -236,7 +243,9 @@ static struct tm_thread_heap enter_shared(void)
 	return (struct tm_thread_heap){h, TM_THREAD_SHARED};
 }
 
-/* Until the helper has returned it; the word may say that it is stolen although it is back (heap.h). */
+/*
+ * Waits until the helper has returned the heap; the word may still say stolen after that (heap.h).
+ */
 static TM_COLD void wait_for_heap(uintptr_t word)
 {
 	struct tm_heap *h = tm_heap_of_word(word);
@@ -245,14 +254,14 @@ static TM_COLD void wait_for_heap(uintptr_t word)
 		give_up_heap(h);
 		return;
 	}
-	/* No thief takes it from this word, and none keeps it while its owner is awake. */
+	/* a heap cannot be stolen by this word value, nor kept stolen while its owner runs */
 	__atomic_compare_exchange_n(&tm_heap_word, &word, (uintptr_t)h, false, __ATOMIC_SEQ_CST,
 				    __ATOMIC_RELAXED);
 }
 
 static TM_NOINLINE struct tm_thread_heap enter_slow(void)
 {
-	/* what a handler interrupts may be in a heap given up, of which the word says nothing */
+	/* the interrupted code may be using an abandoned heap, which the word doesn't show */
 	if (TM_UNLIKELY(self.gave_up) && tm_lock_holds_any())
 		return (struct tm_thread_heap){NULL, TM_THREAD_NONE};
 	for (;;) {
@@ -286,7 +295,7 @@ struct tm_thread_heap tm_thread_enter(void)
 {
 	uintptr_t word = tm_heap_word;
 
-	/* nothing is the matter: a heap, of no wiped page, that nobody is in */
+	/* the usual case: the thread has a heap that is not wiped, busy or stolen */
 	if (TM_UNLIKELY(self.gave_up || (word & (TM_HEAP_BUSY_BIT | TM_HEAP_STOLEN_BIT)) != 0 ||
 			((const struct tm_heap *)word)->self == 0))
 		return enter_slow();

@@ -34,9 +34,9 @@ static struct {
 	char path[1024];
 } trace;
 
-/* Noting, or inside a function that notes. */
+/* This thread is recording, or inside a function that records. */
 static TM_TLS bool busy;
-/* A realloc that moves a block frees the old one through the ops: it tells of both itself. */
+/* Inside realloc, which may free the old block through the ops: realloc records both itself. */
 static TM_TLS bool reallocating;
 
 /* --- the file --------------------------------------------------------------------------------- */
@@ -70,7 +70,7 @@ static struct tm_trace_record *next_note(void)
 	return &trace.notes[trace.used++];
 }
 
-/* The process's memory map, behind a record of its own. */
+/* Appends the process's memory map, after a TM_TRACE_RECORD_TEXT. */
 static void write_modules(void)
 {
 	char *text = tm_mem_map(TEXT_BYTES);
@@ -103,7 +103,7 @@ static bool begin(void)
 	return true;
 }
 
-/* Of the stack, as the account counts it; 0 in a thread without a heap. */
+/* Stack height as in the account; 0 in a thread without a heap. */
 static uint32_t height_of(struct tm_site site)
 {
 	uintptr_t word = tm_heap_word;
@@ -120,7 +120,7 @@ struct call {
 	size_t size, align;
 };
 
-/* Between begin and end. errno stays. */
+/* Only between begin and end. Keeps errno. */
 static void note(const struct call *call, struct tm_site site)
 {
 	int saved = errno;
@@ -148,7 +148,7 @@ static void end(void)
 	busy = false;
 }
 
-/* deep.h hears of what is given out and what is taken back, too. */
+/* Allocations and frees are also passed to deep.h. */
 static void *noted(uint8_t op, void *p, size_t size, size_t align, struct tm_site site)
 {
 	if (p == NULL)
@@ -162,7 +162,7 @@ static void *noted(uint8_t op, void *p, size_t size, size_t align, struct tm_sit
 	return p;
 }
 
-/* A trace has return addresses; the account alone may have lines. */
+/* A trace has return addresses; only the account may have Python lines. */
 static struct tm_site line_of(struct tm_site site, size_t size)
 {
 	return atomic_load_explicit(&tracing, memory_order_relaxed) ? site
@@ -211,7 +211,7 @@ static int trace_posix_memalign(void **ret_p, size_t align, size_t size)
 	return 0;
 }
 
-/* The old block's address may be somebody else's as soon as realloc has given it back. */
+/* once realloc has freed the old block, another thread may get its address */
 static void *trace_realloc(void *p, size_t size)
 {
 	struct tm_site site = line_of(TM_SITE_HERE, size);
@@ -237,7 +237,7 @@ static void *trace_realloc(void *p, size_t size)
 	return fresh;
 }
 
-/* Noted first: afterwards the address may be somebody else's. */
+/* Records before the free: afterwards another thread may get the address. */
 static void before_free(uint8_t op, void *p, struct tm_site site)
 {
 	if (p == NULL)
@@ -273,7 +273,7 @@ static void trace_delete_sized(void *p, size_t size)
 	tm_alloc_free_sized(p, size);
 }
 
-/* Without memory the program's handler is asked, which may throw. */
+/* If memory is exhausted this calls the program's new_handler, which may throw. */
 static void *trace_new(size_t size)
 {
 	struct tm_site site = TM_SITE_HERE;

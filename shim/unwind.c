@@ -20,21 +20,21 @@ static const uint8_t kept[] = {3, 6, 12, 13, 14, 15, 16};
 #elif defined(__aarch64__)
 static const uint8_t kept[] = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30};
 #define KEPT_MASK 0xfff80000u
-/* Signed return addresses carry their signature above the 48 bits. */
+/* Signed return addresses (PAC) have their signature above the 48 address bits. */
 #define CODE_ADDRESS(pc) ((pc) & ((UINT64_C(1) << 48) - 1))
 #endif
 
 #define HEADERS_MAX 128u
-#define STEPS_LIMIT 96u /* the allocator's own frames included */
+#define STEPS_LIMIT 96u /* frames walked, including the allocator's own */
 
 /* --- what may be read ------------------------------------------------------------------------- */
 
-/* The kernel reads the set before it finds that "how" is none: EFAULT where there is no memory. */
+/* rt_sigprocmask reads the set before it rejects an invalid "how": EFAULT if it's not readable. */
 bool tm_unwind_readable(uintptr_t address, size_t bytes)
 {
 	uintptr_t first = address & ~(uintptr_t)7, last = (address + bytes - 1) & ~(uintptr_t)7;
 
-	/* Under a filter of the program's own nothing is asked that it need not list (H68). */
+	/* not under a seccomp filter of the program, which may not allow the call (H68) */
 	if (address + bytes < address || !tm_proc_may_open())
 		return false;
 	for (uintptr_t at = first;; at = (at | (TM_PAGE_BYTES - 1)) + 1) {
@@ -54,7 +54,7 @@ const Elf64_Phdr *tm_unwind_headers(uintptr_t begin, unsigned *ret_count)
 	    e->e_phentsize != sizeof(Elf64_Phdr) || e->e_phoff > TM_PAGE_BYTES * 4)
 		return NULL;
 	size_t end = e->e_phoff + e->e_phnum * sizeof(Elf64_Phdr);
-	/* they mostly follow in the same page */
+	/* most reads hit the page found last */
 	if (end > TM_PAGE_BYTES - begin % TM_PAGE_BYTES &&
 	    !tm_unwind_readable(begin + e->e_phoff, end - e->e_phoff))
 		return NULL;
@@ -75,8 +75,9 @@ bool tm_unwind_read(struct tm_unwind_memory *in, uintptr_t address, uint64_t *re
 		return true;
 	}
 	/*
-	 * Between a stack pointer on another stack and the thread's own there may be anything; where the
-	 * kernel may not be asked, the thread's own is trusted.
+	 * If the stack pointer is on another stack (a coroutine's), the range up to the thread's
+	 * own stack may hold anything. Without the kernel's confirmation, only the own stack is
+	 * trusted.
 	 */
 	if (!tm_unwind_readable(address, 8) &&
 	    (tm_proc_may_open() || address < in->low || address >= in->high))
@@ -99,7 +100,7 @@ struct found_object {
 	uint64_t reserved[11];
 };
 
-static uintptr_t find_object; /* [atomic] 0: not looked for, 1: there is none */
+static uintptr_t find_object; /* [atomic] _dl_find_object; 0: not looked up yet, 1: none */
 
 bool tm_unwind_object(uintptr_t pc, struct tm_unwind_object *ret)
 {
@@ -149,15 +150,15 @@ bool tm_unwind_object_by_maps(uintptr_t pc, struct tm_unwind_object *ret)
 #define TABLE_BITS 11
 #define WRITING (UINT64_C(1) << 63)
 
-/* What nearly every row says: the CFA by a register, registers at small distances from it. */
+/* The common form of a row: CFA = register + offset, saved registers close to the CFA. */
 struct known {
-	uint64_t pc; /* [atomic] with WRITING while it is filled */
+	uint64_t pc; /* [atomic] has WRITING set during a write */
 	int32_t cfa;
 	uint8_t cfa_register;
 	bool last : 1;      /* the outermost frame */
-	bool by_frames : 1; /* an object's code without a row: by frame pointers */
+	bool by_frames : 1; /* no row for this pc: use frame pointers */
 	uint16_t generation;
-	int8_t at[16]; /* of kept[], in words from the CFA; 0: as it was */
+	int8_t at[16]; /* of kept[]: offset from the CFA in words; 0: unchanged */
 };
 _Static_assert(sizeof(struct known) == 32, "two to a cache line");
 _Static_assert(sizeof(kept) <= 16, "they fit");
@@ -175,7 +176,7 @@ static uint16_t generation_now(void)
 	return __atomic_load_n(&generation, __ATOMIC_RELAXED);
 }
 
-/* Two places, one cache line: frames of one stack must not push each other out. */
+/* 2-way set, one cache line: frames of one stack should not evict each other. */
 static struct known *place_of(uintptr_t pc, size_t way)
 {
 	return &table[tm_hash_slot(pc, TABLE_BITS) ^ way];
@@ -243,7 +244,7 @@ struct state {
 	struct tm_unwind_regs *regs;
 	struct tm_unwind_memory in;
 	uint32_t valid;    /* registers whose values are known */
-	bool after_signal; /* pc is the next instruction to run, not behind a call */
+	bool after_signal; /* pc is the interrupted instruction, not a return address */
 	unsigned signals;
 };
 
@@ -338,7 +339,7 @@ static enum step step_row(struct state *s, const struct tm_unwind_row *row)
 	return STEP_ON;
 }
 
-/* Compiled at run time, or stripped of its tables: a chain of frame pointers that leads upwards. */
+/* For JIT code and stripped objects: follows the frame pointer, which must point up the stack. */
 static enum step step_frame(struct state *s)
 {
 	uint64_t fp = s->regs->r[TM_UNWIND_FP], next, pc;
@@ -410,7 +411,7 @@ void tm_unwind_walk(struct tm_unwind_walk *walk, struct tm_unwind_regs *regs, ui
 		    regs->r[TM_UNWIND_SP] >= walk->frame)
 			ours = false;
 		else if (ours && regs->r[TM_UNWIND_SP] > walk->frame)
-			return; /* it went past the call: what it found is not trusted */
+			return; /* it missed the call's frame: don't trust the result */
 		else if (!ours && walk->count < limit)
 			frames[walk->count++] = regs->pc;
 		else if (!ours)

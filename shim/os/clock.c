@@ -21,17 +21,20 @@
 
 typedef int clock_fn(clockid_t clock, struct timespec *ret_time);
 
-/* 0 until the vDSO was found. An address, because a data pointer may not become a function pointer. */
+/*
+ * 0 until the vDSO was found. An integer, because a data pointer can't be cast to a function
+ * pointer.
+ */
 static _Atomic uintptr_t vdso_clock;
 
 struct image {
-	uintptr_t bias; /* added to the addresses in the file */
+	uintptr_t bias; /* load address - address in the file */
 	const ElfW(Sym) * symbols;
 	const char *strings;
 	size_t symbol_count;
 };
 
-/* Symbols of an image without DT_HASH: the end of the last chain of the GNU hash table. */
+/* Number of symbols of an image without DT_HASH: from the last chain of the GNU hash table. */
 static size_t gnu_symbol_count(const uint32_t *table)
 {
 	uint32_t buckets = table[0];

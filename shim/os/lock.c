@@ -11,34 +11,34 @@
 #include "shim/os/sys.h"
 
 /*
- * Sections under these locks last .1 to 5 us; a sleep and a wake-up cost about 10 us together. With
- * about 40 cycles per pause this is 2 us.
+ * Spins before sleeping. Critical sections last 0.1 to 5 us, a sleep and a wake-up together cost
+ * about 10 us. At about 40 cycles per pause instruction this is 2 us.
  */
 #define SPIN_TURNS 100
 
-/* A sleeper looks at the generation again after this: its own child may have been made meanwhile. */
+/* A waiter rechecks the generation after this time: it may be in a child forked meanwhile. */
 #define SLEEP_NS 100000000L
 
 _Static_assert(sizeof(struct tm_lock) == 16, "a lock shares the line of what it guards");
 
-/* The page that is wiped in a child, NULL before boot. Holds the generation. */
+/* The wiped page, which holds the generation; NULL before boot. */
 static _Atomic(_Atomic uint32_t *) generation_page;
-/* Survives the fork: the last generation that was given out. */
+/* The last generation used; copied by fork. */
 static _Atomic uint32_t generation_last TM_AT_FORK_DATA;
 
 static struct tm_lock *walk_first[TM_RANK_COUNT] TM_AT_START_DATA;
 static struct tm_lock *walk_last[TM_RANK_COUNT] TM_AT_START_DATA;
-/* Whether the kernel does the wiping. */
+/* Whether the kernel supports MADV_WIPEONFORK. */
 static bool generation_wiped;
 static struct tm_lock register_lock TM_AT_FORK_DATA = TM_LOCK_INIT(TM_RANK_NONE);
 /* thread_key() of the thread between fork's prepare and its end, else 0. */
 static _Atomic uintptr_t walker TM_AT_FORK_DATA;
 
-/* Its address tells threads apart, without a system call. */
+/* Its address identifies the thread without a system call. */
 static TM_TLS char thread_anchor;
 
 #if TM_DEBUG
-/* Bit per rank that this thread holds by tm_lock_acquire. */
+/* One bit per rank that this thread holds through tm_lock_acquire. */
 static TM_TLS uint64_t held_ranks;
 static TM_TLS uint32_t held_in; /* the generation they were taken in */
 #endif
@@ -72,14 +72,14 @@ TM_AT_START_CODE int tm_fork_generation_init(void)
 	return err;
 }
 
-/* The page reads 0: this image is new. Several threads of it may notice at once. */
+/* The page reads 0: this process image is new. Several of its threads may notice at once. */
 static TM_AT_START_CODE TM_COLD uint32_t generation_next(_Atomic uint32_t *page)
 {
 	uint32_t last = atomic_load_explicit(&generation_last, memory_order_relaxed);
 	uint32_t next = last + 1;
 	uint32_t expected = 0;
 
-	/* 0 in the word's field stands for "before boot" alone. */
+	/* a generation of 0 in the lock word means "before boot" only */
 	if ((next & TM_LOCK_GENERATION_MASK) == 0)
 		next++;
 	if (!atomic_compare_exchange_strong_explicit(page, &expected, next, memory_order_acq_rel,
@@ -100,7 +100,7 @@ TM_AT_START_CODE uint32_t tm_fork_generation(void)
 	return TM_LIKELY(generation != 0) ? generation : generation_next(page);
 }
 
-/* Where the kernel did not wipe, the fork handler says that the image is new. */
+/* For the fork handler: starts a new generation if the kernel did not wipe the page. */
 static TM_AT_START_CODE void generation_bump(void)
 {
 	_Atomic uint32_t *page = atomic_load_explicit(&generation_page, memory_order_acquire);
@@ -119,7 +119,7 @@ static uintptr_t thread_key(void)
 
 static uint32_t own_mark(void)
 {
-	/* Thread control blocks lie pages apart; the low bit keeps it off 0. */
+	/* thread control blocks are pages apart; the low bit makes it nonzero */
 	return ((uint32_t)(thread_key() >> 6) & TM_LOCK_MARK_MASK) | 1;
 }
 
@@ -129,7 +129,7 @@ static TM_AT_START_CODE uint32_t own_word(void)
 				    << TM_LOCK_GENERATION_SHIFT;
 }
 
-/* Words of generation 0 were taken before boot: their holder may be the thread that boots. */
+/* A word of generation 0 was taken before boot: its holder may be the booting thread. */
 static bool is_orphan(uint32_t seen, uint32_t mine)
 {
 	uint32_t a = seen >> TM_LOCK_GENERATION_SHIFT & TM_LOCK_GENERATION_MASK;
@@ -138,21 +138,21 @@ static bool is_orphan(uint32_t seen, uint32_t mine)
 	return a != b && a != 0;
 }
 
-/* All registered locks are held by the walker, so that it may pass through each of them. */
+/* The forking thread holds all registered locks, so it may acquire each of them again. */
 static TM_AT_START_CODE bool passes_through(const struct tm_lock *lock)
 {
 	return lock->registered &&
 	       atomic_load_explicit(&walker, memory_order_relaxed) == thread_key();
 }
 
-/* Before the wait: the order of ranks. */
+/* Before waiting: checks the rank order. */
 static void rank_check(const struct tm_lock *lock)
 {
 #if TM_DEBUG
 	if (lock->rank == TM_RANK_NONE)
 		return;
 	if (held_in != tm_fork_generation()) {
-		/* what the thread held in its parent it does not hold here */
+		/* locks held in the parent are not held here */
 		held_in = tm_fork_generation();
 		held_ranks = 0;
 	}
@@ -162,7 +162,7 @@ static void rank_check(const struct tm_lock *lock)
 #endif
 }
 
-/* Once it is held: a handler that interrupts the wait may take others. */
+/* After the lock is taken: a signal handler that interrupts the wait may take other locks. */
 static void rank_enter(const struct tm_lock *lock)
 {
 #if TM_DEBUG
@@ -218,7 +218,10 @@ static TM_COLD int acquire_slow(struct tm_lock *lock, uint32_t mine)
 	for (unsigned int turn = 0;; turn++) {
 		seen = atomic_load_explicit(&lock->word, memory_order_relaxed);
 		if (seen == 0) {
-			/* Having slept, others may sleep still: keep the bit so that release wakes them. */
+			/*
+			 * after a sleep there may be other waiters: keep the bit, so that release
+			 * wakes them
+			 */
 			if (take_free(lock, turn > SPIN_TURNS ? mine | TM_LOCK_WAITERS : mine))
 				return 0;
 			continue;

@@ -11,10 +11,10 @@
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 
-/* More than a line with the longest path takes; a longer line is cut. */
+/* More than a line with the longest path; a longer line is truncated. */
 #define LINES_BYTES TM_MAPS_ROOM_BYTES
 
-/* A reader of lines. Its room is mapped: callers may stand on a coroutine's small stack (H26). */
+/* Line reader. Its buffer is mapped: callers may be on a coroutine's small stack (H26). */
 struct lines {
 	int fd;
 	size_t used, at;
@@ -143,7 +143,7 @@ int tm_maps_find(uintptr_t address, struct tm_maps_range *ret_range)
 	return err;
 }
 
-/* The text from the path on; empty: no file. */
+/* The path of a line, to its end; empty: no file. */
 static struct tm_str path_of(struct tm_str line)
 {
 	size_t i = 0;
@@ -287,9 +287,9 @@ int tm_maps_each_of(const struct tm_maps_source *source,
 
 struct sheet {
 	struct tm_fmt_out out;
-	size_t whole; /* characters of mappings that are complete and stay */
-	bool wanted;  /* the one being read */
-	bool private; /* and it is anonymous, written, nobody else's */
+	size_t whole; /* length of the text of completed mappings */
+	bool wanted;  /* the current mapping is to be written */
+	bool private; /* and it is private, anonymous and writable */
 	uint64_t rss;
 	struct tm_maps_range range;
 	struct tm_maps_sheet *ret;
@@ -309,7 +309,7 @@ static void end_mapping(struct sheet *s)
 	s->wanted = false;
 }
 
-/* No file, no name. */
+/* Anonymous and unnamed. */
 static bool is_nameless(struct tm_str line)
 {
 	return path_of(line).len == 0 && (line.len == 0 || line.at[line.len - 1] != ']');
@@ -452,7 +452,10 @@ static void end_file(struct reading *r)
 	r->fits = false;
 }
 
-/* Pages that are the process's own would be lost; locked, hugetlb, raw and watched ones are not ours to drop. */
+/*
+ * Excludes mappings with private pages, which would be lost, and locked, hugetlb, PFN-mapped and
+ * userfaultfd ones.
+ */
 static bool has_bar(struct tm_str line)
 {
 	static const char *const bars[] = {" lo", " ht", " io", " pf", " um", " uw"};

@@ -50,7 +50,7 @@ static int map_exactly(void *at, size_t bytes, int prot, int flags)
 	if (tm_sys_is_error(got))
 		return (int)got;
 	if (got != tm_sys_ptr(at)) {
-		/* A kernel that does not know the flag took the address as a hint. */
+		/* a kernel without the flag took the address as a hint */
 		tm_sys_munmap((void *)got, bytes);
 		return -EEXIST;
 	}
@@ -64,7 +64,10 @@ TM_AT_START_CODE int tm_mem_map_at(void *at, size_t bytes, int prot)
 
 int tm_mem_map_hugetlb(void *at, size_t bytes, unsigned page_shift)
 {
-	/* reserved now: without that a touch would end in SIGBUS where the pool is empty */
+	/*
+	 * reserves the pages now (no MAP_NORESERVE): else a touch raises SIGBUS if the pool is
+	 * empty
+	 */
 	return map_exactly(at, bytes, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB |
 				   (int)(page_shift << MAP_HUGE_SHIFT));
@@ -173,7 +176,7 @@ int tm_mem_dontdump(void *at, size_t bytes)
 	return tm_sys_madvise(at, bytes, MADV_DONTDUMP);
 }
 
-/* The pages leave their address: who watches it hears of that. */
+/* The pages leave their address, so interposers of mremap must see it. */
 static long leave(void *at, size_t old_bytes, size_t new_bytes, int flags, void *to)
 {
 	int saved = errno;

@@ -17,16 +17,15 @@
 #define PREFIX "tiermalloc: "
 #define LINE_MAX_BYTES 1024
 
-/* Where a line would be longer, its names are cut here: what is said of them stands behind. */
+/* If a line is too long its names are truncated to this, since the message proper follows them. */
 #define NAME_SHOWN 240
 
 static struct {
-	_Atomic unsigned int
-		mask_set;        /* mask | 1 << 31 once it was set: zeroed memory means "warn" */
-	_Atomic uint64_t second; /* to which "lines" belongs */
+	_Atomic unsigned int mask_set; /* mask | 1 << 31 once set; 0 (zeroed memory): "warn" */
+	_Atomic uint64_t second;       /* that "lines" counts */
 	_Atomic unsigned int lines;
 	_Atomic unsigned int left_out;
-	/* [const after boot] what descriptor 2 was; st_ino 0: it was closed or never looked at */
+	/* [const after boot] file of descriptor 2; st_ino 0: it was closed or never checked */
 	dev_t device;
 	ino_t inode;
 	bool looked;
@@ -72,7 +71,7 @@ bool tm_msg_has_stderr(void)
 	return !S_ISREG(st.st_mode) || (tm_sys_fcntl(2, F_GETFL, 0) & O_APPEND) != 0;
 }
 
-/* Two threads at a change of second may both reset: a line more or less does no harm. */
+/* At a change of second two threads may both reset the count: harmless. */
 static bool within_rate(void)
 {
 	uint64_t now = tm_clock_ms() / 1000;
@@ -86,8 +85,9 @@ static bool within_rate(void)
 }
 
 /*
- * A pipe that nobody reads any more, or a file at its limit, would end the program by a signal for what it
- * did not write itself: this thread takes the signal back. One that waited already is the program's.
+ * Writing to a pipe without reader, or to a file at RLIMIT_FSIZE, raises a signal that would kill
+ * the program for our output: the thread blocks and consumes it. A signal already pending is the
+ * program's and stays.
  */
 static long write_quietly(int fd, const char *text, size_t len)
 {
@@ -96,7 +96,7 @@ static long write_quietly(int fd, const char *text, size_t len)
 	uint64_t old = both, waiting = 0;
 	long done;
 
-	/* Under a filter of the program's own no call is made that it need not list (H68). */
+	/* not under a seccomp filter of the program, which may not allow the calls (H68) */
 	if (!tm_proc_may_open())
 		return tm_sys_write(fd, text, len);
 	tm_sys_sigprocmask(SIG_BLOCK, &both, &old);
@@ -128,8 +128,8 @@ int tm_msg_write(int fd, const char *text, size_t len)
 }
 
 /*
- * Ends the text with a newline, also where it was cut. The names in it are other people's: what would
- * begin another line or steer a terminal is shown as '?'.
+ * Ends the text with a newline, also a truncated one. Names in it come from outside: line breaks
+ * and control characters are replaced by '?'.
  */
 static void send(struct tm_fmt_out *out)
 {
@@ -212,7 +212,9 @@ _Noreturn void tm_assert_failed(const char *expression, const char *file, int li
 
 	tm_msg(TM_MSG_ERROR, "internal error: '%s' does not hold at %s:%d, please report this",
 	       expression, file, line);
-	/* A handler of the program may run; if it returns, or the signal is ignored, we end here. */
+	/*
+	 * the program's SIGABRT handler may run; if it returns, or the signal is ignored, exit here
+	 */
 	tm_sys_sigprocmask(SIG_UNBLOCK, &abort_only, NULL);
 	tm_sys_tgkill(tm_sys_getpid(), tm_sys_gettid(), SIGABRT);
 	tm_sys_exit_group(134);

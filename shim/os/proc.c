@@ -31,7 +31,7 @@ bool tm_proc_may_open(void)
 	return !atomic_load_explicit(&forbidden, memory_order_relaxed);
 }
 
-/* What the user names may be a pipe; its writer is waited for, but not for ever. */
+/* A file named by the user may be a pipe: longest wait for its writer. */
 static bool has_more(int fd)
 {
 	struct pollfd ready = {.fd = fd, .events = POLLIN};
@@ -61,7 +61,7 @@ TM_AT_START_CODE long tm_proc_read(const char *path, char *buf, size_t size)
 
 		if (got == -EINTR || (got == -EAGAIN && has_more(fd)))
 			continue;
-		if (got == 0 && len == 0 && is_pipe(fd)) /* nobody writes */
+		if (got == 0 && len == 0 && is_pipe(fd)) /* no writer yet */
 			got = -EPIPE;
 		if (got < 0) {
 			tm_sys_close(fd);
@@ -190,7 +190,7 @@ TM_AT_START_CODE int tm_proc_read_choice(const char *path, char *buf, size_t siz
 	return 0;
 }
 
-/* getauxval only reads what ld.so noted before any library ran; errno is put back by hand. */
+/* getauxval only reads a copy that ld.so made before any library ran; restores errno. */
 TM_AT_START_CODE unsigned long tm_proc_auxv(unsigned long type)
 {
 	int saved = errno;
@@ -241,7 +241,7 @@ struct tm_proc_memory tm_proc_memory(void)
 				       word[2] * tm_proc_page_bytes()};
 }
 
-/* Value of "name" in lines "name:  value kB"; false when there is no such line. */
+/* The value of a line "name:  value kB"; false: no such line. */
 static bool find_field(const char *text, const char *name, uint64_t *ret_value)
 {
 	struct tm_str rest = tm_str_of(text);
@@ -312,7 +312,7 @@ int tm_proc_rollup(struct tm_proc_rollup *ret_rollup)
 	return 0;
 }
 
-/* The part of a .../stat file behind the name, which may itself hold blanks and parentheses. */
+/* The part of a .../stat file after the name, which may itself contain blanks and parentheses. */
 static const char *stat_after_name(const char *text)
 {
 	const char *after = NULL;
