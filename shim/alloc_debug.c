@@ -18,23 +18,23 @@
 #include "shim/routing.h"
 #include "shim/thread.h"
 
-/* Behind a block; in front there is as much, or as much as its alignment. */
+/* Size of the canary behind a block; the one before it has this size or that of its alignment. */
 #define TAIL_BYTES 16u
 #define FRONT_BYTES 16u
 #define TAIL_BYTE 0xc5
 #define FREED_BYTE 0xdf
 #define QUARANTINE 1024u
 #define QUARANTINE_BYTES ((int64_t)32 << 20)
-/* Larger blocks are looked at and freed at once. */
+/* Larger blocks are not quarantined but checked and freed at once. */
 #define QUARANTINED_MAX ((size_t)256 << 10)
 
 struct front {
-	uint64_t key; /* by the address, the length of the front and `size`; inverted: freed */
+	uint64_t key; /* hash of address, length of the front and `size`; inverted: freed */
 	uint64_t size;
 };
 
 static struct {
-	_Atomic(char *) block[QUARANTINE]; /* what the program knew it by */
+	_Atomic(char *) block[QUARANTINE]; /* the program's pointers */
 	_Atomic uint32_t next;
 	_Atomic int64_t bytes;
 } quarantine;
@@ -57,13 +57,13 @@ enum state {
 	BLOCK_INSIDE,
 	BLOCK_GUARDED,
 	BLOCK_FREED, /* in quarantine */
-	BLOCK_BROKEN /* its front was written over */
+	BLOCK_BROKEN /* its front canary is overwritten */
 };
 
 struct block {
 	enum state state;
 	char *base;
-	size_t size; /* what the program asked for; PLAIN: likewise, or what the slot has */
+	size_t size; /* requested by the program; PLAIN: the same, or the slot's size */
 };
 
 /* Some blocks have canaries. */
@@ -85,7 +85,10 @@ static struct block look(const void *p)
 	struct front front;
 	uint64_t key;
 
-	/* the first that a child of a raw fork does: what it shares with its parent tells it nothing */
+	/*
+	 * may be the first call in the child of a raw fork: side entries shared with its parent are
+	 * void
+	 */
 	tm_thread_arrive();
 	b.base = tm_zone_contains(p) ? tm_alloc_block_of(p, &total) : NULL;
 	if (b.base == NULL)
@@ -99,7 +102,7 @@ static struct block look(const void *p)
 	}
 	memcpy(&front, b.base, sizeof(front));
 	if (ahead == 0) {
-		/* the beginning of a guarded block is no pointer that a program was given */
+		/* the program never gets a pointer to the start of a guarded block */
 		for (size_t align = FRONT_BYTES; align <= total - TAIL_BYTES; align *= 2)
 			if (front.key == key_of(b.base, align, front.size) ||
 			    front.key == ~key_of(b.base, align, front.size)) {
@@ -111,12 +114,12 @@ static struct block look(const void *p)
 	}
 	b.size = total - ahead - TAIL_BYTES;
 	key = key_of(b.base, ahead, front.size);
-	/* that is an upper bound: not every entry knows what was asked for */
+	/* an upper bound: not every entry has the requested size */
 	if ((front.key == key || front.key == ~key) && front.size <= b.size) {
 		b.state = front.key == key ? BLOCK_GUARDED : BLOCK_FREED;
 		b.size = front.size;
 	} else {
-		/* a power of two may well be the front of this block, another number is not */
+		/* a power of two can be the front length of this block, another number cannot */
 		b.state = (ahead & (ahead - 1)) == 0 ? BLOCK_BROKEN : BLOCK_INSIDE;
 	}
 	return b;
@@ -145,7 +148,7 @@ static void *guarded(size_t size, size_t align, bool zero, struct tm_site site)
 		base = tm_alloc_padded(&(struct tm_alloc_padded){align, total, size, zero}, site);
 	else
 		errno = ENOMEM;
-	/* in a signal handler: memory of another kind, which has no entries */
+	/* in a signal handler: emergency memory, which has no side entries */
 	if (base == NULL || !tm_zone_contains(base))
 		return base;
 	*(struct front *)base = (struct front){key_of(base, front, size), size};
@@ -170,7 +173,7 @@ static void evict(char *p)
 		tell(TM_ERROR_USE_AFTER_FREE, p, "written after its free:", b.size);
 	if (b.base == NULL)
 		return;
-	/* the next block here may be one without canaries */
+	/* the next block at this address may be one without canaries */
 	memset(b.base, 0, sizeof(struct front));
 	tm_alloc_free(b.base);
 }
@@ -237,7 +240,7 @@ static bool is_sampled(void)
 	return true;
 }
 
-/* What is done about this request: TM_GUARD_SAMPLE for the one of many whose turn it is. */
+/* How this request is guarded: TM_GUARD_SAMPLE for one in guard_one_in requests. */
 static enum tm_guard choose(size_t size, size_t align, struct tm_site site)
 {
 	enum tm_guard guard = (enum tm_guard)tm_root.options.guard;
@@ -260,7 +263,7 @@ static void *take(size_t size, size_t align, bool zero, struct tm_site site, enu
 	else
 		p = align <= 16 ? tm_alloc_any(size, site)
 				: tm_alloc_aligned_slow(align, size, site);
-	/* all that malloc_usable_size allows */
+	/* fills all bytes that malloc_usable_size reports */
 	if (p != NULL && !zero && tm_root.options.fill_alloc >= 0)
 		memset(p, tm_root.options.fill_alloc,
 		       guard == TM_GUARD_ALL ? size : tm_alloc_usable(p));
@@ -318,7 +321,7 @@ static void debug_free(void *p)
 	case BLOCK_FREED: tm_error_count(TM_ERROR_DOUBLE, p); return;
 	case BLOCK_BROKEN:
 		tell(TM_ERROR_OVERRUN, p, "written in front of the beginning:", b.size);
-		return; /* what the block is can't be trusted: it stays */
+		return; /* its header can't be trusted: leak the block */
 	case BLOCK_INSIDE: tm_error_count(TM_ERROR_INTERIOR, p); return;
 	case BLOCK_PLAIN:
 		if (tm_root.options.fill_free >= 0)
@@ -329,7 +332,7 @@ static void debug_free(void *p)
 	tm_alloc_free(p);
 }
 
-/* What the program may use; SIZE_MAX: no block of ours begins there. */
+/* Usable bytes; SIZE_MAX: no block of ours begins there. */
 static size_t bytes_of(void *p)
 {
 	struct block b;
@@ -377,7 +380,7 @@ static bool is_plain(const void *p, enum tm_guard guard)
 	       !tm_guard_pages_own(p) && look(p).state == BLOCK_PLAIN;
 }
 
-/* Guarded and filled blocks always move: who kept the old pointer shows. */
+/* realloc of guarded and filled blocks always moves, to reveal uses of the old pointer. */
 static void *debug_realloc(void *p, size_t size)
 {
 	enum tm_guard guard;
@@ -397,7 +400,7 @@ static void *debug_realloc(void *p, size_t size)
 		return tm_alloc_realloc_slow(p, size, TM_SITE_HERE);
 	old_bytes = bytes_of(p);
 	if (old_bytes == SIZE_MAX) {
-		debug_free(p); /* counts what is wrong */
+		debug_free(p); /* counts the error */
 		errno = ENOMEM;
 		return NULL;
 	}

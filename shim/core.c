@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * core: starts the engine at boot, and says what it holds. The only file that hands options to it.
+ * core: initialises the engine at boot and takes snapshots of its figures. The only file that
+ * passes options to the engine.
  */
 #include <errno.h>
 
@@ -33,15 +34,16 @@
 #define RETAIN_DECAY_MS 60000u
 
 /*
- * What other allocators' variables ask for. Freed memory that was to be kept for ever,
- * the most copied recipe, is kept for a minute: the recipe is about page faults while work goes on.
+ * Settings from other allocators' variables. A request to keep freed memory for ever, the most
+ * copied recipe, keeps it for a minute: the recipe's purpose is to avoid page faults while work
+ * goes on.
  */
 static struct tm_purge_policy policy_of(const struct tm_options *options, enum tm_tier tier)
 {
 	struct tm_purge_policy policy = {SIZE_MAX, UINT32_MAX};
 	uint64_t keep = options->keep_bytes[tier];
 
-	/* what another allocator's variable says is meant for everything */
+	/* another allocator's variable applies to all tiers */
 	if (keep == TM_OPTION_AUTO &&
 	    options->source[TM_TUNABLE_TIERMALLOC_SESSION_KEEP] == TM_SOURCE_FOREIGN)
 		keep = options->keep_bytes[TM_TIER_SESSION];
@@ -65,7 +67,7 @@ static void configure_purge(const struct tm_options *options)
 	tm_purge_configure(&purge);
 }
 
-/* The kernel's mode stands unless the user wants less or more than it gives unasked. */
+/* The kernel's huge page mode applies unless the user asks for less or more than that. */
 static void configure_huge(const struct tm_options *options)
 {
 	tm_zone.hugetlb_shift = options->huge == TM_HUGE_2M   ? 21
@@ -108,11 +110,11 @@ TM_AT_START_CODE int tm_core_boot(void)
 	tm_python_init();
 	tm_ledger_init();
 	tm_routing_init();
-	/* the aligned forms exist with the account only */
+	/* the variants for TIERMALLOC_ALIGN exist only with the account */
 	tm_account_is_kept = options->ledger != TM_LEDGER_OFF || options->align_bytes > 16 ||
 			     tm_alloc_debug_is_wanted() ||
 			     (options->trace != NULL && options->trace[0] != '\0');
-	/* a wrong free is noticed by its entry */
+	/* side entries reveal wrong frees */
 	tm_span_keeps_entries = tm_account_is_kept || options->on_error != TM_ON_ERROR_TRUST;
 	configure_purge(options);
 	tm_pooling_init();
@@ -121,7 +123,7 @@ TM_AT_START_CODE int tm_core_boot(void)
 	return 0;
 }
 
-/* The functions of one variant behind the names. */
+/* Fills ops with the functions of one variant (alloc.h). */
 #define OPS(suffix)                                                                                \
 	((struct tm_ops){                                                                          \
 		.malloc = tm_alloc_malloc##suffix,                                                 \
@@ -152,15 +154,15 @@ TM_AT_START_CODE void tm_alloc_ops(struct tm_ops *ops)
 }
 
 /*
- * The owner may release the span meanwhile: what it was is read once, and only counted if it is the
- * same before and after. Memory of side entries is reused but never unmapped, so that a stale look
- * reads other entries at worst.
+ * The owner may release the span meanwhile: its fields are read once, and the counts are used only
+ * if the fields are the same afterwards. The memory of side entries is reused but never unmapped,
+ * so a stale pointer at worst reads other entries.
  */
 static void count_span(const struct tm_granule *head, struct tm_snapshot_part *part)
 {
 	const uint8_t *side = __atomic_load_n(&head->side, __ATOMIC_ACQUIRE);
 	uint8_t klass = __atomic_load_n(&head->klass, __ATOMIC_ACQUIRE);
-	/* acquire, all three: they are read before the second look below */
+	/* acquire, all three: ordered before the second read below */
 	uint16_t carved = __atomic_load_n(&head->carved, __ATOMIC_ACQUIRE);
 	const struct tm_class_shape *shape = &tm_class_shape[klass < TM_LISTS ? klass : 0];
 	size_t entry_bytes = klass < TM_SMALL_CLASSES ? 3 : 8;
@@ -205,7 +207,7 @@ static void add_to_tier(struct tm_snapshot *s, const struct tm_granule *g,
 	s->tier[tier].blocks += more->blocks;
 }
 
-/* What parts hold beside live blocks, by whose settings hold for them; index 0 is the sum. */
+/* Mapped and cached bytes of the parts, by the tier whose settings apply; index 0: the sum. */
 static void sum_tiers(struct tm_snapshot *s)
 {
 	for (unsigned i = 0; i < TM_PART_COUNT; i++) {
@@ -309,7 +311,9 @@ int tm_account_snapshot(struct tm_snapshot *s)
 {
 	if (tm_zone.base == 0)
 		return -ENOSYS;
-	/* A signal handler that interrupted an allocation must not wait for its thread's own locks. */
+	/*
+	 * A signal handler that interrupted an allocation must not wait for its thread's own locks.
+	 */
 	struct tm_thread_heap held = tm_thread_enter();
 	if (held.hold == TM_THREAD_NONE)
 		return -EDEADLK;

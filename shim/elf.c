@@ -5,7 +5,7 @@
 #include <link.h>
 #include <stdatomic.h>
 
-/* What a lookup needs of one object. Pointers of the vDSO are not relocated by the loader. */
+/* An object's tables for a lookup. The loader doesn't relocate the pointers of the vDSO. */
 struct tables {
 	const ElfW(Sym) * symbols;
 	const char *strings;
@@ -41,7 +41,7 @@ static void read_tables(const struct tm_elf_object *object, struct tables *ret)
 	}
 }
 
-/* strcmp of libc is an indirect function: it may not be callable yet. */
+/* libc's strcmp is an indirect function and may not be callable yet. */
 static bool same(const char *a, const char *b)
 {
 	while (*a != '\0' && *a == *b) {
@@ -62,7 +62,7 @@ static TM_AT_START_CODE bool defines(const struct tables *t, uint32_t index, con
 	return same(t->strings + s->st_name, name);
 }
 
-/* Visits the candidates of one bucket; keeps a hidden version only while there is no better one. */
+/* Walks one hash bucket; a hidden version is used only if there is no default version. */
 static bool better(const struct tables *t, uint32_t index, uint32_t *found)
 {
 	*found = index;
@@ -144,7 +144,9 @@ TM_AT_START_CODE uintptr_t tm_elf_find(const struct tm_elf_object *object, const
 	return find_sized(object, name, &size);
 }
 
-/* --- by the loader's own list, without a lock -------------------------------------------------- */
+/*
+ * --- by the loader's own list, without a lock --------------------------------------------------
+ */
 
 static const struct link_map *first_map(void)
 {
@@ -178,12 +180,14 @@ static const struct link_map *own_map(void)
 	return map;
 }
 
-/* --- by dl_iterate_phdr, under the loader's lock ------------------------------------------------ */
+/*
+ * --- by dl_iterate_phdr, under the loader's lock ------------------------------------------------
+ */
 
 /* A walk over the objects in load order. */
 struct walk {
 	const char *name;
-	uintptr_t after; /* address whose object must come first; 0: no condition */
+	uintptr_t after; /* search only after the object containing this; 0: search all */
 	uintptr_t found;
 	struct tm_elf_object object;
 	enum { FROM_START, BEHIND_CALLER, BUT_OURS, CONTAINING, NAMED, NAMED_LIKE } rule;
@@ -263,8 +267,8 @@ static int visit(struct dl_phdr_info *info, size_t bytes, void *arg)
 }
 
 /*
- * libc's own walk: one that a program or a sanitizer puts in front may not be ready yet, or be about
- * to look itself up by dlsym.
+ * libc's own dl_iterate_phdr: an interposed one, of the program or a sanitizer, may not be
+ * initialised yet, or may be about to look up the real one by dlsym.
  */
 static void each_object(struct walk *w)
 {
@@ -276,9 +280,11 @@ static void each_object(struct walk *w)
 		iterate(visit, w);
 }
 
-/* --- what others ask ---------------------------------------------------------------------------- */
+/*
+ * --- what others ask ----------------------------------------------------------------------------
+ */
 
-/* A loader without a list that we know, as musl's: its libc does not allocate in the walk. */
+/* For loaders without a list known to us, as musl's, whose dl_iterate_phdr does not allocate. */
 static uintptr_t walk_for(struct walk w)
 {
 	each_object(&w);
@@ -332,7 +338,7 @@ TM_AT_START_CODE bool tm_elf_self(struct tm_elf_object *ret_self)
 
 TM_AT_START_CODE bool tm_elf_libc(struct tm_elf_object *ret_libc)
 {
-	/* Never unloaded; a race stores the same words twice. */
+	/* libc is never unloaded; a race stores the same words twice */
 	static _Atomic uintptr_t base;
 	static const void *_Atomic dynamic;
 	const void *known = atomic_load_explicit(&dynamic, memory_order_acquire);
@@ -341,7 +347,7 @@ TM_AT_START_CODE bool tm_elf_libc(struct tm_elf_object *ret_libc)
 			atomic_load_explicit(&base, memory_order_relaxed), known};
 		return true;
 	}
-	/* No interposer has a reason to define this one. */
+	/* a symbol that no interposer has a reason to define */
 	if (find_from(first_map(), "gnu_get_libc_version", ret_libc) == 0)
 		return false;
 	atomic_store_explicit(&base, ret_libc->base, memory_order_relaxed);

@@ -30,7 +30,7 @@ static bool passes(const char *name, void *ret_function)
 	return tm_boot() && tm_root.server == TM_SERVER_LIBC && next_is(name, ret_function);
 }
 
-/* For what gives blocks: true also where another malloc stands in front of us. */
+/* For functions that return blocks: true also if another library interposes malloc before us. */
 TM_INLINE bool gives_no_block(void)
 {
 	return TM_UNLIKELY(tm_root.server != TM_SERVER_ENGINE || tm_root.behind) && tm_boot() &&
@@ -144,7 +144,7 @@ static void snapshot(struct tm_snapshot *s)
 		*s = (struct tm_snapshot){0};
 }
 
-/* As glibc tells it: small blocks are in arenas, large ones are mapped. */
+/* In glibc's terms: small blocks are in arenas, large ones are mmapped. */
 static struct tm_family_info info_of(const struct tm_snapshot *s)
 {
 	struct tm_family_info i = {0};
@@ -206,7 +206,7 @@ static void xml_heap(struct tm_fmt_out *out, unsigned nr, const struct tm_snapsh
 		(size_t)p->mapped_bytes, (size_t)p->mapped_bytes, (size_t)p->mapped_bytes);
 }
 
-/* The shape of glibc's, version 1; a part is told as a heap. */
+/* The format of glibc's malloc_info, version 1; each part appears as a heap. */
 static size_t xml(char *buf, size_t size, const struct tm_snapshot *s)
 {
 	struct tm_fmt_out out = {buf, size, 0};
@@ -268,7 +268,9 @@ void tm_family_malloc_stats(void)
 
 /* --- tuning ----------------------------------------------------------------------------------- */
 
-/* Programs set these for glibc's arenas; what they ask for, less memory kept, is what we do anyway. */
+/*
+ * Programs set these for glibc's arenas; what they ask for, less memory kept, is what we do anyway.
+ */
 int tm_family_mallopt(int parameter, int value)
 {
 	int (*next)(int, int);
@@ -289,7 +291,7 @@ int tm_family_malloc_trim(size_t pad)
 
 /* --- dlsym ------------------------------------------------------------------------------------ */
 
-/* libc's own definition is replaced by ours; one of another library is what was asked for. */
+/* Replaces libc's definition by ours; another library's is what the caller asked for. */
 static void *answer_family(const char *name, void *found)
 {
 	struct tm_elf_object libc, self;
@@ -302,7 +304,9 @@ static void *answer_family(const char *name, void *found)
 	return ours == 0 ? found : (void *)ours;
 }
 
-/* The C part of symbols.def: libstdc++'s operators call malloc, which is ours, whoever finds them. */
+/*
+ * The C part of symbols.def: libstdc++'s operators call malloc, which is ours, whoever finds them.
+ */
 static const char dl_names[][24] = {
 #define C(name) name,
 #define GNU(name) name,

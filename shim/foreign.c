@@ -17,17 +17,17 @@
 #define MADV_POPULATE_READ 22 /* Linux 5.14 */
 #endif
 
-/* glibc's malloc, unchanged in this since 2.3: a word with size and flags in front of a block. */
+/* glibc's malloc chunks, the same since 2.3: a word with size and flags precedes each block. */
 #define CHUNK_HEAD ((size_t)16)
 #define CHUNK_MIN ((size_t)32)
 #define CHUNK_PREV_USED ((size_t)1)
 #define CHUNK_MAPPED ((size_t)2)
 #define CHUNK_ARENA ((size_t)4)
 #define CHUNK_FLAGS ((size_t)7)
-/* An arena but the first has its memory in stretches aligned to this. */
+/* Arenas other than the main one have heaps ("stretches" here) aligned to this. */
 #define ARENA_STRETCH ((uintptr_t)64 << 20)
 
-/* The head of such a stretch. */
+/* Header of such a stretch (glibc's heap_info). */
 struct stretch {
 	uintptr_t arena;
 	uintptr_t previous;
@@ -44,7 +44,7 @@ static _Atomic uint64_t handed_back;
 
 /* --- is it a block of libc's own malloc? ------------------------------------------------------ */
 
-/* Whether the kernel knows the question: some answer every unknown advice with yes (qemu-user). */
+/* Whether the kernel knows MADV_POPULATE_READ: qemu-user returns success for any unknown advice. */
 static bool kernel_answers(void)
 {
 	enum { UNKNOWN, YES, NO };
@@ -58,7 +58,7 @@ static bool kernel_answers(void)
 	return seen == YES;
 }
 
-/* Whether the page can be read, without risking a signal; where nobody can say, no. */
+/* Whether the page is readable, determined without risking a signal; if unknown, no. */
 static bool readable(uintptr_t address)
 {
 	uintptr_t page = address & ~(uintptr_t)(tm_root.page_bytes - 1);
@@ -78,7 +78,7 @@ static size_t chunk_bytes(const struct chunk *c)
 	return c->size_and_flags & ~CHUNK_FLAGS;
 }
 
-/* A chunk in use within [low, high): the next one, if any, says that this one is used. */
+/* Whether it is a chunk in use within [low, high): the next chunk, if any, says so (PREV_INUSE). */
 static bool fits(uintptr_t p, uintptr_t low, uintptr_t high)
 {
 	const struct chunk *c = chunk_of(p);
@@ -119,7 +119,7 @@ static bool in_arena(uintptr_t p)
 	return fits(p, start + sizeof(*s), start + s->bytes);
 }
 
-/* A large block has a mapping to itself; its chunk begins at a page, or behind an alignment gap. */
+/* A large block is a mapping of its own; its chunk begins at a page or after an alignment gap. */
 static bool in_own_mapping(uintptr_t p)
 {
 	const struct chunk *c = chunk_of(p);
@@ -156,7 +156,7 @@ void tm_foreign_resolve(struct tm_next *ret_next)
 	TM_ELF_FUNCTION(tm_elf_next("malloc_usable_size"), &ret_next->usable_size);
 }
 
-/* libc's own, whoever stands between: the block carries libc's marks. */
+/* libc's own free, past any interposer: the block has the header of a libc chunk. */
 static uintptr_t libc_function(_Atomic uintptr_t *cache, const char *name)
 {
 	uintptr_t address = atomic_load_explicit(cache, memory_order_relaxed);
@@ -214,7 +214,7 @@ size_t tm_foreign_usable(void *p)
 	return 0;
 }
 
-/* The old block moves to memory of ours. What is nobody's block keeps its bytes and yields nothing. */
+/* Moves the block into memory of ours. For an address that is no block nothing is copied. */
 void *tm_foreign_realloc(void *p, size_t size)
 {
 	bool is_known = tm_early_owns(p) || is_libc_block((uintptr_t)p);
@@ -266,7 +266,7 @@ void tm_error_count(enum tm_error_kind kind, const void *p)
 		tm_msg(TM_MSG_ERROR, "%s: %p", said[kind], p);
 		abort();
 	}
-	/* Guards tell their finds themselves, each. */
+	/* the guards print a message for each of their errors themselves */
 	if (before == 0 && kind <= TM_ERROR_DOUBLE)
 		tm_msg(TM_MSG_WARN,
 		       "%s: %p: ignored and counted, as are later ones; "

@@ -8,7 +8,7 @@
 #include "shim/os/mem.h"
 
 #define PLACES 256u
-/* Of addresses; the last part of it is never touched. */
+/* Address space of a slot; its last part is the guard page. */
 #define PLACE_BYTES ((size_t)128 << 10)
 #define DATA_BYTES ((size_t)64 << 10)
 
@@ -57,7 +57,7 @@ void *tm_guard_pages_take(size_t size, size_t align)
 	struct place *place = &region.place[number];
 	uint32_t state = atomic_load_explicit(&place->state, memory_order_relaxed);
 
-	/* nobody may touch what is behind the data, and realloc reads what there is */
+	/* a block of 0 bytes would begin in the guard page, and realloc reads from its block */
 	size = tm_bits_max(size, 1);
 	if (region.base == NULL || size > TM_GUARD_PAGES_MAX || align > TM_PAGE_BYTES ||
 	    (state != PLACE_FREE && state != PLACE_SEALED) ||
@@ -92,7 +92,7 @@ bool tm_guard_pages_give(void *p)
 	if (tm_guard_pages_bytes(p) == 0 ||
 	    !atomic_compare_exchange_strong(&place->state, &used, PLACE_CHANGES))
 		return false;
-	/* zero for the next one, or there is none; sealed, whoever comes with the old address is stopped */
+	/* drops the contents, so that the next block is zeroed, and makes the pages inaccessible */
 	if (tm_mem_map_fixed(data, DATA_BYTES, PROT_NONE) == 0)
 		atomic_store_explicit(&place->state, PLACE_SEALED, memory_order_release);
 	return true;

@@ -18,7 +18,9 @@ bool tm_guard_pages_init(void);
 
 bool tm_guard_pages_own(const void *p);
 
-/* A zeroed block; NULL: all slots are in use, or size or align is too large for a slot. */
+/*
+ * A zeroed block; NULL: the slot whose turn it is is in use, or size or align is too large for one.
+ */
 void *tm_guard_pages_take(size_t size, size_t align);
 
 /* Requested bytes; 0: p is not a live block. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guardcalls: system calls of the program that change what our memory or our helper is.
+ * guardcalls: interposed system call wrappers that affect our memory or the helper thread.
  *
- * Advice, locks, policies and protection stay with pages when a block is freed, and so does another
- * mapping that the program put in their place: the zone is told, so that the next owner gets plain
- * pages (H93). Changing the user, or leaving a namespace, is refused
- * or goes wrong while the helper's thread is there: it is stopped first. A filter that the program sets
- * for itself may kill for an open or a clone: from its request on we do neither (H68). Each ends in a
- * jump to the next definition, which may be another interposer's; its result and errno are the caller's.
+ * madvise, mlock, NUMA policies and mprotect outlive the free of a block, and so does another
+ * mapping that the program puts in its place: the zone is told, so that the next owner gets plain
+ * pages (H93). Changing the user, or leaving a namespace, fails or goes wrong while the helper
+ * thread exists, so it is stopped first. A seccomp filter that the program installs may kill for
+ * open or clone: from that call on we make neither (H68). Each wrapper ends in a jump to the next
+ * definition, which may be another interposer's; its result and errno go to the caller.
  */
 #include <asm/shmbuf.h>
 #include <errno.h>
@@ -43,7 +43,7 @@ enum advice {
 
 typedef _Atomic uintptr_t cache;
 
-/* The next definition; resolved at the first call: two threads find the same. */
+/* The next definition, resolved at the first call; racing threads find the same. */
 TM_INLINE uintptr_t next_of(cache *c, const char *name)
 {
 	uintptr_t address = atomic_load_explicit(c, memory_order_relaxed);
@@ -62,7 +62,9 @@ static void about_pages(const void *start, size_t bytes)
 	}
 }
 
-/* What leaves no trace for a later owner: most of what programs advise, and all that we do ourselves. */
+/*
+ * Advice without effect on a later owner of the pages: most that programs use, and all that we use.
+ */
 static bool leaves_traces(int advice)
 {
 	switch (advice) {
@@ -85,7 +87,7 @@ static void about_advice(const void *start, size_t bytes, int advice)
 		about_pages(start, bytes);
 }
 
-/* Another mapping in the place of pages. */
+/* The program maps something else over pages of the zone. */
 static void about_mapping(const void *start, size_t bytes, int flags)
 {
 	if ((flags & MAP_FIXED) != 0)
@@ -99,7 +101,7 @@ static void about_move(const void *old, size_t old_bytes, size_t bytes, int flag
 		about_pages(to, bytes);
 }
 
-/* How long the segment is, the kernel knows. */
+/* shmat: the length of the segment is known only to the kernel. */
 static void about_segment(int id, const void *start, int flags)
 {
 	struct shmid64_ds segment;
@@ -122,8 +124,8 @@ static void about_process(void)
 }
 
 /*
- * All that is mapped is about to become resident, what is mapped later too, and both count against a
- * limit that often is 8 MiB (H59): what nobody uses goes back first, and later steps are small.
+ * mlockall makes all mappings resident, later ones too, and they count against a limit that is
+ * often 8 MiB (H59): releases free memory first, and makes later growth steps small.
  */
 static void about_all_pages(void)
 {
@@ -197,7 +199,7 @@ static void about_filter(void)
 		tm_helper_forbid();
 }
 
-/* Declared with the most arguments they may have: a variadic callee finds these in the same places. */
+/* Declared with their maximal arguments: a variadic callee finds them in the same places. */
 long mbind(void *start, unsigned long bytes, int mode, const unsigned long *nodes,
 	   unsigned long max, unsigned flags);
 int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
@@ -227,7 +229,7 @@ TM_EXPORT long mbind(void *start, unsigned long bytes, int mode, const unsigned 
 	return next(start, bytes, mode, nodes, max, flags);
 }
 
-/* Without a filter's text the call only asks whether there could be one. */
+/* Without a filter program the call only probes for support. */
 TM_EXPORT int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
 {
 	static cache known;
@@ -272,9 +274,9 @@ static void about_call(long number, long a, long b, long c, long d, long e)
 }
 
 /*
- * Asked by guardcalls_*.S: notes the call and says where to jump. Not in C: the sixth argument of a
- * call lies on the caller's stack, where C would write it back, over what the caller keeps there if it
- * gave fewer.
+ * Called by guardcalls_*.S: handles the call and returns the address to jump to. The wrapper of
+ * syscall is assembly because the last argument lies on the caller's stack: C code would write it
+ * back there, over the caller's data if it passed fewer arguments.
  */
 uintptr_t tm_guardcalls_syscall(long number, long a, long b, long c, long d, long e);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * interpose_dl: dlclose as the program sees it: the module table hears that objects may have gone.
- * What was found out about their code is forgotten before the call, since others may come to the same
- * addresses at once; whether they are gone is looked at behind it.
+ * interpose_dl: wraps dlclose, to update the module table. Cached data about the objects' code is
+ * dropped before the call, since other objects may be mapped at the same addresses at once; which
+ * objects are gone is checked after the call.
  */
 #include <dlfcn.h>
 
@@ -13,7 +13,9 @@
 #include "shim/modules.h"
 #include "shim/thread.h"
 
-/* A signal handler that came meanwhile must not wait for the table's lock: it finds the heap busy. */
+/*
+ * A signal handler that came meanwhile must not wait for the table's lock: it finds the heap busy.
+ */
 static void sweep(void)
 {
 	struct tm_thread_heap held = tm_thread_enter();

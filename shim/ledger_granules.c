@@ -9,7 +9,7 @@
 #include "shim/ledger_areas.h"
 #include "shim/sizes.h"
 
-/* The same of a granule that is taken: one that cannot be told of is counted. */
+/* The same for a granule in use: counts those that can't be recorded. */
 static struct tm_ledger_granule *record_for(const struct tm_granule *head)
 {
 	struct tm_ledger_header *header = tm_ledger_header();

@@ -15,7 +15,7 @@ static bool fits_arena(const struct tm_medium_request *r)
 	       r->align <= TM_ARENA_LINE;
 }
 
-/* What a rule says; TM_TIER_ALL: none does. */
+/* The tier assigned by a rule; TM_TIER_ALL: none matches. */
 static enum tm_tier ruled(struct tm_heap *h, const struct tm_medium_request *r)
 {
 	struct tm_routing_request request = {r->size, r->align, r->site, r->asked};
@@ -30,13 +30,13 @@ static enum tm_tier ruled(struct tm_heap *h, const struct tm_medium_request *r)
 		h->medium_left--;
 	}
 	tier = tm_routing_ruled(h, &request, &reach);
-	/* the rest of this row's requests need not come here */
+	/* later requests of this row need not consult the rules */
 	if (row != 0 && reach == TM_ROUTING_NO_RULE)
 		h->lists_of_row[row] = 0;
 	return tier;
 }
 
-/* Free slots of a thread's own would be handed out without a question. */
+/* The thread's own free slots would be used without asking for the tier. */
 static bool must_stay_apart(const struct tm_medium_request *r)
 {
 	uint8_t bits = atomic_load_explicit(&tm_tier_ruled, memory_order_relaxed);
@@ -50,7 +50,7 @@ void *tm_medium_take(struct tm_heap *h, const struct tm_medium_request *r)
 	enum tm_tier tier = r->tier;
 	void *p = NULL;
 
-	/* now and then the policies are asked what lives how long */
+	/* periodically lets the policies classify sites by lifetime */
 	if (tm_account_is_kept && tier == TM_TIER_ALL && h->medium_left <= 0)
 		tm_routing_look(h);
 	if (tier == TM_TIER_ALL && TM_UNLIKELY(tm_tier_is_ruled()))

@@ -120,9 +120,9 @@ static bool is_first(void)
 }
 
 /*
- * Somebody in front of us defines malloc: a wrapper that asks us in turn, or an allocator of its own
- * that lacks some names of the family. Blocks of these names would meet the other's free, so they
- * are answered as if we were not there; what reaches our malloc is served.
+ * A library in front of us defines malloc: a wrapper that calls ours, or a different allocator that
+ * lacks some functions of the family. Blocks of those functions would be freed by its free, so they
+ * are forwarded as if we were not there; calls that reach our malloc are served.
  */
 TM_AT_START_CODE void tm_passive_behind(struct tm_ops *ops)
 {

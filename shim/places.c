@@ -27,7 +27,7 @@ struct known {
 	uintptr_t begin;
 	_Atomic uintptr_t end; /* 0: withdrawn */
 	uintptr_t bias;
-	uint32_t rules_read; /* [lock] rules whose symbols were looked for */
+	uint32_t rules_read; /* [lock] number of rules whose symbols were searched in this file */
 	char path[256];
 	char build_id[2 * BUILD_ID_MAX + 1];
 };
@@ -35,7 +35,7 @@ struct known {
 static struct {
 	struct tm_lock lock;
 	struct known *known;    /* FILES_MAX of them; NULL: none yet */
-	_Atomic uint32_t count; /* whole ones */
+	_Atomic uint32_t count; /* of completed records */
 	struct tm_rules_ranges ranges;
 } places = {.lock = TM_LOCK_INIT(TM_RANK_PLACES)};
 
@@ -43,7 +43,7 @@ static struct known *find(uintptr_t address)
 {
 	uint32_t count = atomic_load_explicit(&places.count, memory_order_acquire);
 
-	/* The newest first: an address may have been used before. */
+	/* newest first: an earlier file may have been mapped at this address */
 	while (count-- > 0) {
 		struct known *k = &places.known[count];
 

@@ -13,9 +13,9 @@
 #include "shim/routing.h"
 #include "shim/samples.h"
 
-/* So many sizes of one rule get a pool of their own. */
+/* Most sizes of one rule that get a pool of their own. */
 #define SIZES_OF_A_RULE 8u
-/* Pools that the report at exit has lines for. */
+/* Most pools listed in the report at exit. */
 #define REPORTED_MAX 16u
 
 _Static_assert(TM_POOLS_MAX == TM_LEDGER_POOLS, "the ledger has a record for each");
@@ -74,7 +74,7 @@ TM_AT_START_CODE void tm_pooling_init(void)
 {
 	const char *list = tm_root.options.pools;
 
-	/* a call that a filter may punish, so only for who asks for pools */
+	/* only if pools are configured: a seccomp filter may forbid this system call */
 	tm_pool_init(is_set(list) || is_set(tm_root.options.rules) ||
 				     is_set(tm_root.options.profile)
 			     ? tm_proc_memory_bytes()
@@ -130,7 +130,7 @@ static TM_COLD struct tm_pool *make_for_rule(size_t size, unsigned rule,
 		return NULL;
 	wish.count = tm_bits_min(wish.count, UINT32_MAX);
 	rc = tm_pool_make(&wish);
-	/* for a thousand sizes it is said once */
+	/* one message, even for a thousand sizes */
 	if ((rc == -EFBIG || rc == -EINVAL) && wish.fills &&
 	    !atomic_exchange_explicit(&told, true, memory_order_relaxed))
 		tm_msg(TM_MSG_WARN,
@@ -154,7 +154,7 @@ struct tm_pool *tm_pooling_choose(size_t size, struct tm_route_decision *d)
 	pool = tm_pool_find(size, 0);
 	if (pool == NULL || pool->tier == TM_TIER_ALL || pool->tier == d->tier)
 		return pool;
-	/* the program or a rule wants this block elsewhere */
+	/* the program or a rule has chosen another tier */
 	if (d->authority == TM_AUTHORITY_RULE) {
 		tm_pool_miss(pool);
 		return NULL;

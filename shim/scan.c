@@ -19,7 +19,7 @@
 #include "shim/thread.h"
 #include "shim/unwind.h"
 
-/* Far from the ends, where programs and libc take theirs: SIGRTMAX - 3. */
+/* SIGRTMAX - 3: away from both ends of the range, where programs and libc take their signals. */
 #define STOP_SIGNAL 61
 #define STOP_DEADLINE_NS UINT64_C(50000000)
 #define RESTORER 0x04000000u
@@ -36,9 +36,9 @@ struct action {
 };
 
 static struct {
-	_Atomic uint32_t generation; /* odd: threads that are told so stand still */
+	_Atomic uint32_t generation; /* odd: signalled threads wait */
 	_Atomic uint32_t stopped;
-	_Atomic uint32_t image; /* process id of a pass under way */
+	_Atomic uint32_t image; /* process id of the running pass's image; 0: none */
 	uint32_t seq;
 	int tid[TM_SCAN_THREADS];
 	uint32_t tids, told;
@@ -47,7 +47,7 @@ static struct {
 
 /* --- standing still --------------------------------------------------------------------------- */
 
-/* The generation is read before the thread says that it stands: the other order may miss the release. */
+/* Reads the generation before reporting that it waits: the other order could miss the release. */
 static void stand_still(int number)
 {
 	uint32_t generation = atomic_load_explicit(&scan.generation, memory_order_acquire);
@@ -75,11 +75,14 @@ static bool take_signal(void)
 		return true;
 	if (old.handler != SIG_DFL)
 		return false;
-	/* It stays: one that is still on its way when the pass ends would end the process. */
+	/* the handler stays: a signal still pending after the pass would kill the process */
 	return tm_syscall6(SYS_rt_sigaction, STOP_SIGNAL, (long)(uintptr_t) & new, 0, 8, 0, 0) == 0;
 }
 
-/* A blocked signal would wait for an exec, whose program knows no handler. */
+/*
+ * A signal sent to a thread that blocks it could stay pending over an exec, and kill the new
+ * program.
+ */
 static bool blocks_signal(int tid)
 {
 	char path[64], text[2048];
@@ -164,7 +167,7 @@ static void release_threads(bool stop)
 	tm_sys_futex(&scan.generation, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL);
 }
 
-/* Threads that ended since they were listed, as our helper may have, are nobody who did not stop. */
+/* Threads that have exited since they were listed, as our helper may, don't count as missed. */
 static uint32_t listed_and_alive(void)
 {
 	uint32_t alive = 0;
@@ -215,7 +218,10 @@ static void run_image(void)
 	tm_syscall6(SYS_exit_group, 0, 0, 0, 0, 0, 0);
 }
 
-/* Registers of this thread lie in `regs`, on its stack, above the address that is taken for its end. */
+/*
+ * Registers of this thread lie in `regs`, on its stack, above the address that is taken for its
+ * end.
+ */
 static TM_NOINLINE int fork_image(enum tm_ledger_control level, uint32_t seq)
 {
 	struct tm_ledger_header *header = tm_ledger_header();
@@ -282,7 +288,7 @@ bool tm_scan_is_busy(void)
 		return true;
 	atomic_store_explicit(&scan.image, 0, memory_order_relaxed);
 	if (status != 0 && header != NULL && header->control_done != scan.seq) {
-		/* It crashed: memory that an image must not have, or the kernel's limits. */
+		/* the image crashed: inaccessible memory, or a limit of the kernel */
 		header->control_error = -EFAULT;
 		__atomic_store_n(&header->control_done, scan.seq, __ATOMIC_RELEASE);
 	}

@@ -22,7 +22,7 @@
 #include "shim/scan_memory.h"
 #include "shim/scan_suspects.h"
 
-/* Below a stack pointer the ABI lets a leaf function keep words. */
+/* The ABI's red zone: a leaf function may use words below the stack pointer. */
 #define RED_ZONE 128u
 #define HEAP_AREA ((uintptr_t)8 << 30)
 
@@ -40,7 +40,7 @@ struct range {
 struct object {
 	uintptr_t at;
 	size_t bytes;
-	uint64_t bit; /* in the planes of verdicts, UINT64_MAX: not in the file */
+	uint64_t bit; /* its bit in the verdict bitmaps; UINT64_MAX: entry not in the file */
 	unsigned epoch8;
 	unsigned id;    /* of its row */
 	uintptr_t heap; /* whose row */
@@ -50,7 +50,7 @@ static struct {
 	const struct tm_scan_order *order;
 	uint32_t *block; /* by granule: head's index + 1 of the block that covers it */
 	uint64_t *mark;  /* by (address - zone) / 16 */
-	uintptr_t *work; /* objects to look into */
+	uintptr_t *work; /* stack of marked objects still to be scanned */
 	size_t work_count;
 	uint8_t *plane[PLANES];           /* bits of sides / 3, then of granules */
 	uint8_t *before;                  /* the last pass's ONCE */
@@ -61,7 +61,7 @@ static struct {
 	unsigned deads;
 	uint64_t opaque;
 	uint32_t hidden;
-	uintptr_t own[OWN_MAX][2]; /* tables of this pass */
+	uintptr_t own[OWN_MAX][2]; /* mappings of this pass, not to be scanned */
 	unsigned own_count;
 } image;
 
@@ -163,14 +163,16 @@ static void consider(uintptr_t word)
 
 static void follow(void);
 
-/* --- memory that an image may not have (scan_memory.h) ----------------------------------------- */
+/*
+ * --- memory that an image may not have (scan_memory.h) -----------------------------------------
+ */
 
 static void look_into_object(const struct object *o, void (*see)(uintptr_t word))
 {
 	image.opaque += tm_scan_memory_look(TM_SCAN_ZONE, o->at, o->at + o->bytes, see);
 }
 
-/* Of the parent's mappings, those that the image has not. */
+/* The parent's mappings that the image lacks. */
 static void root_of_parent(const struct tm_maps_line *line, void *arg)
 {
 	(void)arg;
@@ -214,7 +216,7 @@ static uintptr_t live_from(uintptr_t start, uintptr_t end)
 		sp = image.order->own_sp;
 		inside++;
 	}
-	/* Several: coroutines, or a pool of stacks: all of it counts. */
+	/* several threads (coroutines, a pool of stacks): scan all of it */
 	return inside == 1 && sp - start > RED_ZONE ? sp - RED_ZONE : start;
 }
 
@@ -274,8 +276,8 @@ static void roots(const struct tm_maps_line *line, void *arg)
 }
 
 /*
- * Memory that devices see is no private mapping, and an image may not be able to read it at all: a plain
- * access could end in a signal. The kernel copies it through a pipe, as much as there is.
+ * Host memory visible to devices is no private mapping, and may be unreadable in the image: a plain
+ * access could raise a signal. So the kernel copies the readable part through a pipe.
  */
 #define PIPE_BYTES ((uintptr_t)64 << 10)
 
@@ -358,7 +360,7 @@ static void judge(const struct object *o, uint32_t epoch, uint32_t last_epoch)
 		image.hidden++;
 		return;
 	}
-	/* Born before the last pass, so it is the same object. */
+	/* born before the last pass, so it is the object that was judged then */
 	if (last_epoch == 0 || !has_bit(image.before, o->bit) || age <= epoch - last_epoch)
 		return;
 	set_bit(TM_LEDGER_TWICE, o->bit);

@@ -31,7 +31,7 @@ static struct {
 	long parent;
 } memory;
 
-/* Returns what could not be read. */
+/* Returns the bytes that could not be read. */
 static uint64_t look_into_parents(uintptr_t from, uintptr_t to, void (*see)(uintptr_t word))
 {
 	struct {

@@ -19,16 +19,16 @@
 
 #define FILES 64u
 #define LOOK_MS 250u
-/* A program that does no work so long is left alone until it asks for memory again. */
+/* After this time without CPU use by the program, waits for its next allocation. */
 #define PATIENCE_MS 20000u
 #define MOVED_MS 50u
-/* Dropped so much at a time: other threads' mappings wait no longer. */
+/* Bytes per call, to bound the time for which it blocks other threads' mmap calls. */
 #define SLICE_BYTES ((size_t)16 << 20)
 
 struct known {
 	uintptr_t start, end;
 	uint64_t resident;
-	uint64_t whole; /* the most that was resident */
+	uint64_t whole; /* peak resident bytes */
 	struct tm_source_file source;
 	uint8_t action; /* of the last look */
 	bool seen;      /* by it */
@@ -41,7 +41,7 @@ static struct {
 	_Atomic bool busy;  /* one at a time has what is below */
 	_Atomic bool waits; /* something is to be looked at */
 	_Atomic uint64_t looked_ms;
-	uint64_t moved_ms; /* when the program's CPU time was seen to move last */
+	uint64_t moved_ms; /* when the program's CPU time was last seen to advance */
 	uint64_t worked_ms;
 	uint32_t count;
 	struct known file[FILES];
@@ -96,7 +96,7 @@ static void see(const struct tm_maps_file *file, void *arg)
 	k->whole = tm_bits_max(k->whole, k->resident);
 }
 
-/* Mappings that are gone, or no longer what they were, are forgotten: another may come in their place. */
+/* Forgets mappings that are gone or have changed: another may have taken their place. */
 static uint64_t look(void)
 {
 	uint64_t bytes = 0;
@@ -119,8 +119,8 @@ static uint64_t look(void)
 /* --- dropping --------------------------------------------------------------------------------- */
 
 /*
- * Taken out by the kernel's reclaim, which loses nothing whatever lies there: should the program unmap the
- * file this very moment and get other memory in its place, that memory is paged out at worst.
+ * Uses MADV_PAGEOUT, which never loses data: if the program unmaps the file at this very moment and
+ * maps other memory there, that memory is paged out at worst.
  */
 static void drop_pieces(const struct known *k, enum tm_source_action action)
 {

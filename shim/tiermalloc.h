@@ -41,8 +41,8 @@ TIERMALLOC_WEAK void tiermalloc_session_end(uint64_t session);
 TIERMALLOC_WEAK void tiermalloc_step(void);
 
 /*
- * Names what the calling thread does until the matching pop. The text is copied. Reports group
- * allocations by tag. Tags nest, per thread.
+ * Names what the calling thread does until the matching pop. Tags nest, per thread. Reserved for
+ * reports by tag: this release accepts the calls and ignores them.
  */
 TIERMALLOC_WEAK void tiermalloc_tag_push(const char *tag);
 TIERMALLOC_WEAK void tiermalloc_tag_pop(void);

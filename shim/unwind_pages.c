@@ -22,7 +22,7 @@
 #define PAGE_SWAPPED (UINT64_C(1) << 62)
 #define PAGE_OF_FILE (UINT64_C(1) << 61)
 
-/* A guess: objects that share a place take turns, threads may lose a count or a bound. */
+/* Approximate: objects that share a slot evict each other, racing threads may lose an update. */
 static struct {
 	_Atomic uintptr_t index;     /* address of its sorted index */
 	_Atomic uintptr_t low, high; /* of the entries that were read */
