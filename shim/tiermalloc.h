@@ -29,8 +29,9 @@ enum tiermalloc_tier {
 };
 
 /*
- * Tells the library that a session (a request, a conversation) begins. The name may be NULL and is
- * copied. Returns the session's number, which is never reused, or 0 if memory is exhausted.
+ * Tells the library that a session (a request, a conversation) begins, and so that the program serves
+ * and no longer loads. The name may be NULL; this release keeps none. Returns the session's number,
+ * which is never reused, or 0 where the library does not serve the program.
  */
 TIERMALLOC_WEAK uint64_t tiermalloc_session_begin(const char *name);
 
