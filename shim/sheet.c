@@ -22,7 +22,7 @@
 #define SHARE 400u
 #define SHARE_GROWN 100u
 /* If a sheet is expected to take longer, only the helper makes it. */
-#define CALLER_NS UINT64_C(500000)
+#define CALLER_NS UINT64_C(1000000)
 /* Assumed cost per page of the kernel's walk, until it has been measured. */
 #define PAGE_NS 10u
 #define CHANGE 8u
@@ -278,8 +278,11 @@ void tm_sheet_tick(uint64_t now_ms, uint64_t rss_bytes, uint64_t pause_ms)
 
 	if (!tm_proc_may_open() || !is_due(now_ms, rss_bytes, pause_ms))
 		return;
+	/* the cost of a small process is that of its mappings, not of its pages */
 	if (last.cost_ns != 0)
-		expected_ns = last.cost_ns / (last.rss_bytes / 1024 + 1) * (rss_bytes / 1024 + 1);
+		expected_ns = last.cost_ns +
+			      (rss_bytes > last.rss_bytes ? rss_bytes - last.rss_bytes : 0) / 4096 *
+				      PAGE_NS;
 	if (expected_ns > CALLER_NS && tm_sys_gettid() != tm_helper_tid())
 		return;
 	tm_sheet_write(now_ms);

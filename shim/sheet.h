@@ -4,7 +4,7 @@
  * it is known after the process has ended. The kernel walks all pages for it, about 3 ms per GiB of
  * small pages. So it is made only when due (every five seconds, or when RSS has changed by an
  * eighth), and takes at most 0.25 % of the time, 1 % while memory grows. If it is expected to take
- * more than 0.5 ms, only the helper does it.
+ * more than 1 ms, only the helper does it.
  */
 #ifndef TM_SHEET_H
 #define TM_SHEET_H
