@@ -10,8 +10,8 @@
 TM_TLS struct tm_hooks_thread tm_hooks_thread;
 
 static struct tm_lock lock = TM_LOCK_INIT(TM_RANK_CUDA);
-static _Atomic uint32_t
-	initialised;          /* generation + 1 of the process image in which cuInit succeeded */
+/* Generation + 1 of the process image in which cuInit succeeded. */
+static _Atomic uint32_t initialised;
 static _Atomic uint32_t dead; /* 1: this process was forked after cuInit: CUDA does not work here */
 
 /* Fork generation + 1 in which the hooks were found active; 0: not checked yet, or inactive. */

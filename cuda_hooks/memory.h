@@ -40,8 +40,8 @@ void __asan_unpoison_memory_region(void const volatile *at, size_t bytes);
 #define TM_CUDA_MEMORY_ALLOW(p, bytes) ((void)0)
 #endif
 
-extern TM_HIDDEN struct tm_cuda_piece
-	*tm_cuda_memory_records; /* [lock] free list of the smallest pieces */
+/* [lock] Free list of the smallest pieces. */
+extern TM_HIDDEN struct tm_cuda_piece *tm_cuda_memory_records;
 
 TM_INLINE void *tm_cuda_memory_take_record(void)
 {

@@ -22,8 +22,8 @@ enum tm_track_space {
 	TM_TRACK_ARRAY,
 };
 
-#define TM_TRACK_EXPORTED                                                                          \
-	1u /* the program has a handle to it or learned its identity: never reused */
+/* The program has a handle to it or learned its identity: it is never reused. */
+#define TM_TRACK_EXPORTED 1u
 
 struct tm_track_block {
 	uint64_t key;     /* [private] space and value; 0: none */

@@ -40,8 +40,8 @@ struct tm_phase {
 	_Atomic uint32_t events; /* requests above 1 KiB handed over so far */
 	_Atomic uint64_t born_bytes, died_bytes;
 	_Atomic uint64_t large_bytes; /* live bytes in large blocks */
-	_Atomic uint32_t
-		last_large; /* `events` at the last large birth not known to be temporary */
+	/* `events` at the last large birth not known to be temporary */
+	_Atomic uint32_t last_large;
 	/* usual requests between two such births within a burst, times 16 */
 	_Atomic uint32_t usual_gap;
 	_Atomic uint64_t level;      /* live bytes when they last rose by LEVEL_RISE (phase.c) */

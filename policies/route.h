@@ -87,9 +87,8 @@ struct tm_route {
 	struct tm_lifetime_epoch epoch;
 	struct tm_rules *rules;         /* [const] NULL: none */
 	struct tm_rules_ranges *ranges; /* [const] NULL: no symbol rules */
-	struct tm_rules_set
-		/* [const] NULL: no rules; else TM_SITES_COUNT sets, lent zeroed */
-		*site_rules;
+	/* [const] NULL: no rules; else TM_SITES_COUNT sets, lent zeroed */
+	struct tm_rules_set *site_rules;
 	tm_route_where *where; /* [const] NULL: no module or symbol is known */
 	tm_route_clock *clock; /* [const] NULL: only tm_route_step starts epochs */
 	void *context;         /* [const] passed to where and clock */

@@ -46,8 +46,8 @@ struct tm_ledger {
 	struct tm_ledger_site *sites;       /* owned; largest live bytes first */
 	size_t site_count;
 	struct tm_ledger_site total;
-	struct tm_ledger_judged
-		young;      /* born in the window of the last scan or later, so not judged */
+	/* born in the window of the last scan or later, so not judged */
+	struct tm_ledger_judged young;
 	uint64_t torn;      /* invalid records */
 	uint64_t read_ns;   /* Unix time of the copy */
 	uint32_t *row_site; /* index of the site by heap and row */

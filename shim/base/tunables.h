@@ -126,8 +126,8 @@ struct tm_tunables_problem {
 	enum tm_tunables_trouble trouble;
 	struct tm_str name;
 	struct tm_str value;
-	const char
-		*allowed; /* allowed values, the name probably meant, or the component; or NULL */
+	/* allowed values, the name probably meant, or the component; or NULL */
+	const char *allowed;
 };
 
 typedef void tm_tunables_report_fn(void *context, const struct tm_tunables_problem *problem);

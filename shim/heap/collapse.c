@@ -15,8 +15,8 @@
  * by then, if it ever will be.
  */
 #define QUIET_TICKS 10u
-#define QUIET_SHARE                                                                                \
-	256u /* of what is in use: the most new memory in a quiet tick, or QUIET_PAGES if that is more */
+/* Of what is in use: the most new memory in a quiet tick, or QUIET_PAGES if that is more. */
+#define QUIET_SHARE 256u
 #define QUIET_PAGES ((uint64_t)64)
 /* The longest time that a helper stays for this. */
 #define PATIENCE_TICKS 300u

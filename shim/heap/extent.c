@@ -533,9 +533,8 @@ void tm_extent_relabel(struct tm_part_state *ps, enum tm_part to, uint32_t page,
 
 	ps = tm_extent_lock(to);
 	tm_part_add(&ps->mapped_pages, pages);
-	if (TM_UNLIKELY(
-		    page <
-		    ps->trusted)) { /* the part was abandoned after these pages were mapped: they are lost */
+	/* the part was abandoned after these pages were mapped: they are lost */
+	if (TM_UNLIKELY(page < ps->trusted)) {
 		tm_extent_unlock(ps);
 		return;
 	}

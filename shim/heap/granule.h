@@ -55,8 +55,8 @@ struct tm_granule {
 			uint32_t prev;
 			void *parked;
 			uint16_t index; /* of this granule in its span */
-			uint16_t
-				charge; /* bytes that a slot takes of a magazine's room, see remote.h */
+			/* bytes that a slot takes of a magazine's room, see remote.h */
+			uint16_t charge;
 		};
 		struct {                    /* [large.c], written by the owner of the block */
 			uint32_t page;      /* page number of the block's start in the zone */
@@ -67,9 +67,10 @@ struct tm_granule {
 			uint64_t requested; /* bytes asked for */
 			uint64_t account;   /* [account.c] side entry of the block */
 			union {
-				struct tm_range *range; /* [grow.c] for TM_PART_GROW: its range */
-				struct tm_pool *
-					pool; /* [pool.c] else: the pool it is a slot of, or NULL */
+				/* [grow.c] for TM_PART_GROW: its range */
+				struct tm_range *range;
+				/* [pool.c] else: the pool it is a slot of, or NULL */
+				struct tm_pool *pool;
 			};
 		} large;
 	};

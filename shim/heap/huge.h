@@ -37,8 +37,8 @@ enum tm_huge_step {
 };
 
 struct tm_huge_state {
-	_Atomic uint64_t
-		pool_empty;       /* units that the hugetlb pools could not serve, over all time */
+	/* units that the hugetlb pools could not serve, over all time */
+	_Atomic uint64_t pool_empty;
 	_Atomic uint64_t denied;  /* units for which madvise failed, over all time */
 	_Atomic uint64_t advised; /* units of blocks that are advised at present */
 	/* [const after boot] the mode was set by the user, not by the system */

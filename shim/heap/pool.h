@@ -67,10 +67,10 @@ struct tm_pool {
 
 struct tm_pools {
 	_Atomic uint32_t count; /* pools below this are complete */
-	_Atomic uint8_t
-		index[1u << TM_POOL_INDEX_BITS]; /* hash table by size and rule: number + 1 */
-	uint8_t of_class[TM_CLASSES];            /* [const after boot] number + 1 */
-	uint64_t wished;                         /* [lock] bytes of all pools filled in advance */
+	/* hash table by size and rule: number + 1 */
+	_Atomic uint8_t index[1u << TM_POOL_INDEX_BITS];
+	uint8_t of_class[TM_CLASSES]; /* [const after boot] number + 1 */
+	uint64_t wished;              /* [lock] bytes of all pools filled in advance */
 	struct tm_pool pool[TM_POOLS_MAX];
 };
 extern TM_HIDDEN struct tm_pools tm_pools;

@@ -25,8 +25,8 @@ enum tm_span_kind {
 	TM_SPAN_NONE = 0,
 	TM_SPAN_SMALL = 1,
 	TM_SPAN_MEDIUM = 2,
-	TM_SPAN_SOLO =
-		3, /* not a span's kind: what the fast paths call a medium slot that fills its granule */
+	/* not a span's kind: what the fast paths call a medium slot that fills its granule */
+	TM_SPAN_SOLO = 3,
 };
 
 /*

@@ -228,8 +228,8 @@ static void take_from_sleeper(struct tm_heap *h, void *arg)
 
 size_t tm_trim_before_growth(struct tm_heap *h)
 {
-	static _Atomic size_t
-		fresh_then; /* fresh bytes when heaps of sleeping threads were last examined */
+	/* fresh bytes when heaps of sleeping threads were last examined */
+	static _Atomic size_t fresh_then;
 	size_t bytes = tm_trim_heap(h, TM_TRIM_SPANS);
 	size_t fresh = 0, growth;
 

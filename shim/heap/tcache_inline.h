@@ -194,9 +194,8 @@ TM_INLINE bool tm_tcache_is_mine(const struct tm_granule *g, enum tm_counting co
 {
 	if (count == TM_COUNTED)
 		return tm_tcache_whose(g, count) == 0;
-	return g->owner ==
-	       /* a plain load: gcc makes an atomic one a separate instruction */
-	       tm_heap_word;
+	/* a plain load: gcc makes an atomic one a separate instruction */
+	return g->owner == tm_heap_word;
 }
 
 /*

@@ -72,12 +72,8 @@ bool tm_trim_unpark(struct tm_heap *h, unsigned klass)
 
 		if (g->klass != klass || parked == NULL)
 			continue;
-		g->parked =
-			/*
-			 * stored first: a fork's child may lose the slots, but must not have them
-			 * twice
-			 */
-			NULL;
+		/* stored first: a fork's child may lose the slots, but must not have them twice */
+		g->parked = NULL;
 		h->parked_spans--;
 		for (uint32_t word = parked->words; word-- > 0;) {
 			for (uint64_t bits = parked->bits[word]; bits != 0;) {
