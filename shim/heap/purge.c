@@ -387,18 +387,20 @@ static size_t tick_part(enum tm_part part)
 	return left;
 }
 
-static bool lock_purge(void)
+/* To give back no more than this: SIZE_MAX for the helper. */
+static bool lock_purge(size_t bytes_max)
 {
 	if (!tm_lock_try_steal(&purge_lock))
 		return false;
 	if (TM_UNLIKELY(!purge_lock.registered))
 		tm_lock_register(&purge_lock);
+	purge.left_bytes = bytes_max;
 	return true;
 }
 
 TM_AT_START_CODE void tm_purge_init(void)
 {
-	if (lock_purge())
+	if (lock_purge(SIZE_MAX))
 		tm_lock_release(&purge_lock);
 }
 
@@ -423,45 +425,44 @@ static size_t tick(uint64_t now_ms)
 	return left;
 }
 
-size_t tm_purge_tick(uint64_t now_ms)
+/* Records what a thread of the program gave back. */
+static void unlock_purge(size_t bytes_max)
+{
+	if (bytes_max != SIZE_MAX)
+		purge.longest_bytes =
+			tm_bits_max(purge.longest_bytes, bytes_max - purge.left_bytes);
+	tm_lock_release(&purge_lock);
+}
+
+static size_t tick_within(uint64_t now_ms, size_t bytes_max)
 {
 	size_t left = 1;
 
 	if (!tm_purge_gives_back())
 		return 0;
-	if (!lock_purge())
+	if (!lock_purge(bytes_max))
 		return 1;
-	purge.left_bytes = SIZE_MAX;
 	if (is_early(now_ms)) {
 		pay_all();
 	} else {
 		left = tick(now_ms);
 		/* only the helper, since this takes no time from the program's threads */
-		if (tm_purge_mode() == TM_PURGE_TICKING && tm_collapse_tick())
+		if (bytes_max == SIZE_MAX && tm_purge_mode() == TM_PURGE_TICKING &&
+		    tm_collapse_tick())
 			left++;
 	}
-	tm_lock_release(&purge_lock);
+	unlock_purge(bytes_max);
 	return left;
 }
 
-/* [purge lock] Record what a call by a thread of the program gave back. */
-static void note_longest(void)
+size_t tm_purge_tick(uint64_t now_ms)
 {
-	purge.longest_bytes =
-		tm_bits_max(purge.longest_bytes, TM_PURGE_CALLER_BYTES - purge.left_bytes);
+	return tick_within(now_ms, SIZE_MAX);
 }
 
 void tm_purge_tick_by_caller(uint64_t now_ms)
 {
-	if (!tm_purge_gives_back() || !lock_purge())
-		return;
-	purge.left_bytes = TM_PURGE_CALLER_BYTES;
-	if (is_early(now_ms))
-		pay_all();
-	else
-		(void)tick(now_ms);
-	note_longest();
-	tm_lock_release(&purge_lock);
+	(void)tick_within(now_ms, TM_PURGE_CALLER_BYTES);
 }
 
 size_t tm_purge_longest(void)
@@ -471,9 +472,8 @@ size_t tm_purge_longest(void)
 
 static void purge_surplus(size_t bytes_max)
 {
-	if (!tm_purge_take_surplus() || !tm_purge_gives_back() || !lock_purge())
+	if (!tm_purge_take_surplus() || !tm_purge_gives_back() || !lock_purge(bytes_max))
 		return;
-	purge.left_bytes = bytes_max;
 	for (int i = 0; i < TM_PART_COUNT; i++)
 		if (i != TM_PART_GROW) {
 			struct tm_part_state *ps = tm_extent_lock((enum tm_part)i);
@@ -481,9 +481,7 @@ static void purge_surplus(size_t bytes_max)
 			purge_swing(ps);
 			tm_extent_unlock(ps);
 		}
-	if (bytes_max != SIZE_MAX)
-		note_longest();
-	tm_lock_release(&purge_lock);
+	unlock_purge(bytes_max);
 }
 
 void tm_purge_surplus(void)
