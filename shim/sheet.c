@@ -274,15 +274,12 @@ static bool is_due(uint64_t now_ms, uint64_t rss_bytes, uint64_t pause_ms)
 
 void tm_sheet_tick(uint64_t now_ms, uint64_t rss_bytes, uint64_t pause_ms)
 {
-	uint64_t expected_ns = rss_bytes / 4096 * PAGE_NS;
+	/* a small process's cost is that of its mappings: only the pages that came since add to it */
+	uint64_t grown = rss_bytes - tm_bits_min(rss_bytes, last.rss_bytes);
+	uint64_t expected_ns = last.cost_ns + grown / 4096 * PAGE_NS;
 
 	if (!tm_proc_may_open() || !is_due(now_ms, rss_bytes, pause_ms))
 		return;
-	/* the cost of a small process is that of its mappings, not of its pages */
-	if (last.cost_ns != 0)
-		expected_ns = last.cost_ns +
-			      (rss_bytes > last.rss_bytes ? rss_bytes - last.rss_bytes : 0) / 4096 *
-				      PAGE_NS;
 	if (expected_ns > CALLER_NS && tm_sys_gettid() != tm_helper_tid())
 		return;
 	tm_sheet_write(now_ms);
