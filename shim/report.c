@@ -166,10 +166,11 @@ static void add_report(struct tm_fmt_out *out)
 	struct tm_snapshot s = {0};
 	int pid = tm_sys_getpid();
 
-	tm_fmt_add(out, "tiermalloc %s report of process %d (", tm_version_string(), pid);
-	for (const char *c = tm_root.program; *c; c++)
-		tm_fmt_add_char(out, (unsigned char)*c < ' ' || *c == 127 ? '?' : *c);
-	tm_fmt_add_char(out, ')');
+	size_t from = out->len;
+
+	tm_fmt_add(out, "tiermalloc %s report of process %d (%s)", tm_version_string(), pid,
+		   tm_root.program);
+	tm_fmt_defuse(out, from);
 	tm_pooling_verdict(out);
 	tm_fmt_add_char(out, '\n');
 	if (tm_root.server != TM_SERVER_ENGINE) {

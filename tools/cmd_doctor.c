@@ -20,11 +20,10 @@
 
 static void say(const char *kind, const char *format, va_list args)
 {
-	char *text;
+	char *text = tm_text_fit_format(format, args);
 
-	if (vasprintf(&text, format, args) < 0)
+	if (text == NULL)
 		return;
-	tm_text_fit_defuse(text, TM_TEXT_UTF8);
 	printf("%-8s %s\n", kind, text);
 	free(text);
 }

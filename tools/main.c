@@ -46,12 +46,11 @@ static const struct {
 /* One line, whatever characters a name in it has; UTF-8 as it is, in any locale: a name is looked up by it. */
 static void say(const char *format, va_list args)
 {
-	char *text;
+	char *text = tm_text_fit_format(format, args);
 
 	fflush(stdout);
-	if (vasprintf(&text, format, args) < 0)
+	if (text == NULL)
 		return;
-	tm_text_fit_defuse(text, TM_TEXT_UTF8);
 	fprintf(stderr, "tiermalloc: %s\n", text);
 	free(text);
 }

@@ -4,6 +4,7 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <wchar.h>
@@ -64,6 +65,16 @@ void tm_text_fit_defuse(char *text, enum tm_text_set set)
 		from += n;
 	}
 	*to = '\0';
+}
+
+char *tm_text_fit_format(const char *format, va_list args)
+{
+	char *text;
+
+	if (vasprintf(&text, format, args) < 0)
+		return NULL;
+	tm_text_fit_defuse(text, TM_TEXT_UTF8);
+	return text;
 }
 
 /* Bytes and columns of the first character. */

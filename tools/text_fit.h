@@ -7,6 +7,7 @@
 #ifndef TM_TOOLS_TEXT_FIT_H
 #define TM_TOOLS_TEXT_FIT_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 #include "shim/base/attrs.h"
@@ -21,6 +22,9 @@ enum tm_text_set tm_text_fit_set(void);
  * direction, invalid bytes, and all that is beyond the set, by '?'.
  */
 void tm_text_fit_defuse(char *text, enum tm_text_set set);
+
+/* A text for one line, defused, UTF-8 in any locale. Owned by the caller; NULL: no memory. */
+char *tm_text_fit_format(const char *format, va_list args) TM_PRINTF(1, 0);
 
 /* Length in bytes of the longest prefix that fits into that many columns. */
 size_t tm_text_fit_cut(const char *text, size_t columns);

@@ -40,6 +40,16 @@ size_t tm_fmt_stored(const struct tm_fmt_out *out)
 	return tm_bits_min(out->len, out->size - 1);
 }
 
+void tm_fmt_defuse(struct tm_fmt_out *out, size_t from)
+{
+	for (size_t end = tm_fmt_stored(out); from < end; from++) {
+		unsigned char c = (unsigned char)out->buf[from];
+
+		if (c < ' ' || c == 127)
+			out->buf[from] = '?';
+	}
+}
+
 static void add_fill(struct tm_fmt_out *out, char c, size_t count)
 {
 	while (count-- > 0)

@@ -44,6 +44,12 @@ void tm_fmt_add_bytes(struct tm_fmt_out *out, const char *text, size_t len);
 size_t tm_fmt_stored(const struct tm_fmt_out *out);
 
 /*
+ * Names come from outside: replaces line breaks and other control characters by '?' in what was
+ * stored from byte `from` on.
+ */
+void tm_fmt_defuse(struct tm_fmt_out *out, size_t from);
+
+/*
  * "value / 10^digits" with that many digits behind the point: tm_fmt_fixed(b, n, 1234, 2) is 12.34
  */
 size_t tm_fmt_fixed(char *buf, size_t size, uint64_t value, unsigned int digits);

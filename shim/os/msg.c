@@ -127,20 +127,12 @@ int tm_msg_write(int fd, const char *text, size_t len)
 	return 0;
 }
 
-/*
- * Ends the text with a newline, also a truncated one. Names in it come from outside: line breaks
- * and control characters are replaced by '?'.
- */
+/* Ends the text, which has no other line break, with a newline, also a truncated one. */
 static void send(struct tm_fmt_out *out)
 {
 	size_t len = tm_fmt_stored(out);
 
-	for (size_t i = 0; i < len; i++) {
-		unsigned char c = (unsigned char)out->buf[i];
-
-		if (c < ' ' || c == 127)
-			out->buf[i] = '?';
-	}
+	tm_fmt_defuse(out, 0);
 	if (len + 1 == out->size)
 		len--;
 	out->buf[len] = '\n';
