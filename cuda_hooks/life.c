@@ -141,16 +141,21 @@ static struct tm_context_end end_of_primary(tm_cu_device device)
 	return tm_context_end_begin(context);
 }
 
-/* Release of a primary context; the last one ends it. */
-#define RELEASE_PRIMARY(call, device)                                                              \
+/* What may end a primary context, and does if the call succeeded and `ended` holds then. */
+#define END_PRIMARY(call, device, how, ended)                                                      \
 	do {                                                                                       \
 		struct tm_context_end end = end_of_primary(device);                                \
 		tm_cu_result rc = (call);                                                          \
-		if (rc == TM_CU_SUCCESS && is_said_to_be(0, device))                               \
-			forget_primary(device, END_RELEASED);                                      \
+		if (rc == TM_CU_SUCCESS && (ended))                                                \
+			forget_primary(device, how);                                               \
 		tm_context_end_done(end);                                                          \
 		return rc;                                                                         \
 	} while (0)
+
+/* The last release ends it. */
+#define RELEASE_PRIMARY(call, device)                                                              \
+	END_PRIMARY(call, device, END_RELEASED, is_said_to_be(0, device))
+#define RESET_PRIMARY(call, device) END_PRIMARY(call, device, END_RESET, true)
 
 tm_cu_result tm_on_cuDevicePrimaryCtxRelease(tm_cu_device device)
 {
@@ -161,16 +166,6 @@ tm_cu_result tm_on_cuDevicePrimaryCtxRelease_v2(tm_cu_device device)
 {
 	RELEASE_PRIMARY(tm_driver.cuDevicePrimaryCtxRelease_v2(device), device);
 }
-
-#define RESET_PRIMARY(call, device)                                                                \
-	do {                                                                                       \
-		struct tm_context_end end = end_of_primary(device);                                \
-		tm_cu_result rc = (call);                                                          \
-		if (rc == TM_CU_SUCCESS)                                                           \
-			forget_primary(device, END_RESET);                                         \
-		tm_context_end_done(end);                                                          \
-		return rc;                                                                         \
-	} while (0)
 
 tm_cu_result tm_on_cuDevicePrimaryCtxReset(tm_cu_device device)
 {
