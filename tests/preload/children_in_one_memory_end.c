@@ -12,23 +12,10 @@
 
 static char stack[256 * KIB] __attribute__((aligned(16)));
 
-static void churn(void)
-{
-	static unsigned char *block[64];
-
-	for (size_t i = 0; i < 64; i++) {
-		block[i] = malloc(2 * MIB);
-		probe_require(block[i] != NULL, "malloc is NULL");
-		memset(block[i], 1, 2 * MIB);
-	}
-	for (size_t i = 0; i < 64; i++)
-		free(block[i]);
-}
-
 static int work(void *arg)
 {
 	(void)arg;
-	churn();
+	probe_churn(64);
 	return 0;
 }
 
@@ -41,7 +28,7 @@ int main(void)
 		probe_require(pid > 0, "no clone");
 		probe_child_ok(pid, 20000, "child");
 	}
-	churn();
+	probe_churn(64);
 	size_t rss = probe_wait_rss(getpid(), 40 * MIB, 20000);
 	probe_require(rss <= 40 * MIB, "%zu MiB stay", rss / MIB);
 	return 0;

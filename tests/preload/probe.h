@@ -90,6 +90,20 @@ static inline uint32_t probe_random(uint64_t *state)
 	return (uint32_t)(*state >> 16);
 }
 
+/* Takes so many blocks of 2 MiB, at most 64, writes them, and frees all: enough for a helper. */
+static inline void probe_churn(size_t blocks)
+{
+	unsigned char *block[64];
+
+	for (size_t i = 0; i < blocks; i++) {
+		block[i] = malloc(2 * MIB);
+		probe_require(block[i] != NULL, "malloc is NULL");
+		memset(block[i], 1, 2 * MIB);
+	}
+	for (size_t i = 0; i < blocks; i++)
+		free(block[i]);
+}
+
 /* Bytes read, or -1: at most size - 1, and a 0 is put behind them. */
 static inline ssize_t probe_read(const char *path, char *buf, size_t size)
 {

@@ -35,14 +35,7 @@ int main(int argc, char **argv)
 
 	probe_limit(30);
 	if (argc > 1) {
-		static unsigned char *block[50];
-		for (size_t i = 0; i < 50; i++) {
-			block[i] = malloc(2 * MIB);
-			probe_require(block[i] != NULL, "malloc is NULL");
-			memset(block[i], 1, 2 * MIB);
-		}
-		for (size_t i = 0; i < 50; i++)
-			free(block[i]);
+		probe_churn(50);
 		probe_sleep_ms(700);
 		probe_visit_allocator(1);
 		return 0;

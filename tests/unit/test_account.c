@@ -2,9 +2,9 @@
 /* account: sites keep their rows, and what a thread comes from again is found at once. */
 #include <criterion/criterion.h>
 
-#include "shim/boot.h"
 #include "shim/heap/account.h"
 #include "shim/thread.h"
+#include "tests/unit/engine.h"
 
 #define SITES 3000u
 
@@ -29,9 +29,7 @@ Test(account, who_comes_again_is_found_at_once)
 {
 	unsigned away = 0;
 
-	cr_assert(tm_boot());
-	if (tm_root.server != TM_SERVER_ENGINE)
-		cr_skip_test("the engine does not serve here");
+	need_engine();
 	struct tm_thread_heap held = tm_thread_enter();
 
 	cr_assert_neq(held.hold, TM_THREAD_NONE);

@@ -3,9 +3,9 @@
 #include <criterion/criterion.h>
 
 #include "shim/alloc.h"
-#include "shim/boot.h"
 #include "shim/heap/annex.h"
 #include "shim/heap/size_class.h"
+#include "tests/unit/engine.h"
 
 #define SLOTS 20000u
 #define SLOT_BYTES ((size_t)1500)
@@ -26,9 +26,7 @@ Test(annex, trims_again_and_again_look_at_what_changed)
 	struct tm_heap *h;
 	uint64_t looks;
 
-	cr_assert(tm_boot());
-	if (tm_root.server != TM_SERVER_ENGINE)
-		cr_skip_test("the engine does not serve here");
+	need_engine();
 	for (unsigned i = 0; i < SLOTS; i++)
 		cr_assert_not_null(slot[i] = take());
 	h = (struct tm_heap *)(tm_granule_owner(tm_zone_granule(slot[0])) & ~TM_OWNER_BITS);

@@ -3,9 +3,9 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "shim/boot.h"
 #include "shim/heap/arena.h"
 #include "shim/thread.h"
+#include "tests/unit/engine.h"
 
 #define OBJECTS 4000u
 #define SLACK_BYTES ((size_t)2 << 20)
@@ -39,9 +39,7 @@ Test(arena, a_batch_leaves_little_when_it_is_freed)
 {
 	static const size_t sizes[] = {1100, 8192, 30000};
 
-	cr_assert(tm_boot());
-	if (tm_root.server != TM_SERVER_ENGINE)
-		cr_skip_test("the engine does not serve here");
+	need_engine();
 	for (size_t k = 0; k < TM_ARRAY_LEN(sizes); k++) {
 		take(sizes[k]);
 		cr_assert_geq(arena_bytes(), OBJECTS * sizes[k]);

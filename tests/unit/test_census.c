@@ -3,22 +3,15 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "shim/boot.h"
 #include "shim/census.h"
 #include "shim/ledger.h"
+#include "tests/unit/engine.h"
 
 #define OBJECTS 200000u
 #define BLOCKS 40u
 #define BLOCK_BYTES ((size_t)100 << 10)
 
 static void *object[OBJECTS], *block[BLOCKS];
-
-static void need_engine(void)
-{
-	cr_assert(tm_boot());
-	if (tm_root.server != TM_SERVER_ENGINE)
-		cr_skip_test("the engine does not serve here");
-}
 
 static void allocate(void)
 {

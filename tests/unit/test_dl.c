@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "shim/boot.h"
 #include "shim/dl.h"
+#include "tests/unit/engine.h"
 
 static int wrapped;
 
@@ -15,13 +15,6 @@ static void *answer(const char *name, void *found)
 	cr_assert_not_null(name);
 	cr_assert_not_null(found);
 	return &wrapped;
-}
-
-static void need_engine(void)
-{
-	cr_assert(tm_boot());
-	if (tm_root.server != TM_SERVER_ENGINE)
-		cr_skip_test("the engine does not serve here");
 }
 
 Test(dl, registered_names_are_answered_others_pass)

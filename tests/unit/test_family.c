@@ -6,15 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/boot.h"
 #include "shim/family.h"
-
-static void need_engine(void)
-{
-	cr_assert(tm_boot());
-	if (tm_root.server != TM_SERVER_ENGINE)
-		cr_skip_test("the engine does not serve here");
-}
+#include "tests/unit/engine.h"
 
 Test(family, memalign_rounds_strange_alignments_up)
 {

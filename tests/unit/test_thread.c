@@ -2,18 +2,16 @@
 /* thread: what a thread's word says of its heap. */
 #include <criterion/criterion.h>
 
-#include "shim/boot.h"
 #include "shim/heap/emergency.h"
 #include "shim/heap/heap.h"
 #include "shim/thread.h"
+#include "tests/unit/engine.h"
 
 enum { BYTES = 48 };
 
 static struct tm_heap *need_heap(void)
 {
-	cr_assert(tm_boot());
-	if (tm_root.server != TM_SERVER_ENGINE)
-		cr_skip_test("the engine does not serve here");
+	need_engine();
 	tm_root.ops.free(tm_root.ops.malloc(BYTES));
 	cr_assert_not(tm_heap_word_is_none(tm_heap_word));
 	return tm_heap_of_word(tm_heap_word);
