@@ -2,14 +2,14 @@
 /*
  * What a process of a few hundred microseconds pays for the preload is page faults: its code and
  * variables of the start lie together, and so does what a fork writes (attrs.h, start.ld). "true" takes
- * 10 more than without, of which 6 are the loader's for any library, and a fork 4 in parent and child;
- * 32 and 24 when they lay scattered.
+ * 10 more than without (16 in a debug build), of which 6 are the loader's for any library, and a fork 4
+ * in parent and child; 32 and 24 when they lay scattered.
  */
 #include "probe.h"
 #include <limits.h>
 #include <spawn.h>
 
-enum { RUNS = 9, MOST = 14, FORKS = 50, MOST_OF_FORK = 6 };
+enum { RUNS = 9, MOST = 20, FORKS = 50, MOST_OF_FORK = 8 };
 
 static void fork_often(void)
 {
