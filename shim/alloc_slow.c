@@ -128,12 +128,16 @@ static void look_later(struct tm_heap *h)
 
 static void *take_pages(struct tm_heap *h, const struct tm_large_request *large)
 {
+	void *p = tm_large_take_again(large);
+
+	if (p != NULL)
+		return p;
 	tm_trim_before_block(h, large->part, large->bytes);
 	if (tm_limit_is_near(large->bytes)) {
 		tm_trim_for_memory(h);
 		tm_limit_settle();
 	}
-	void *p = tm_large_take(large);
+	p = tm_large_take(large);
 	/* a ceiling refuses once */
 	if (p == NULL && tm_tier_has_room(large->tier, large->bytes) && collect_spans(h) != 0)
 		p = tm_large_take(large);

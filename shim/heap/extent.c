@@ -41,6 +41,8 @@ static void part_reset(struct tm_part_state *ps)
 	ps->levels = 0;
 	ps->free_pages = 0;
 	ps->warm_page = TM_PAGE_NIL;
+	__builtin_memset(ps->recent, 0, sizeof(ps->recent));
+	ps->recent_pages = 0;
 	tm_unit_init(ps);
 	ps->ready = true;
 }
@@ -64,7 +66,7 @@ static TM_COLD void part_abandon(struct tm_part_state *ps)
 	ps->trusted = (uint32_t)(__atomic_load_n(&tm_zone.len, __ATOMIC_ACQUIRE) >> TM_PAGE_SHIFT);
 }
 
-struct tm_part_state *tm_extent_lock(enum tm_part part)
+struct tm_part_state *tm_extent_lock_as_is(enum tm_part part)
 {
 	struct tm_part_state *ps = &tm_parts[part];
 
@@ -72,6 +74,15 @@ struct tm_part_state *tm_extent_lock(enum tm_part part)
 		part_abandon(ps);
 	else if (TM_UNLIKELY(!ps->ready))
 		part_reset(ps);
+	return ps;
+}
+
+struct tm_part_state *tm_extent_lock(enum tm_part part)
+{
+	struct tm_part_state *ps = tm_extent_lock_as_is(part);
+
+	if (ps->recent_pages != 0)
+		tm_recent_flush(ps);
 	return ps;
 }
 
@@ -388,23 +399,6 @@ void *tm_extent_take_grown(enum tm_part part, size_t pages)
 	return take_or_rescue(part, &(struct want){pages, 1, true});
 }
 
-/* Zero those pages [from, to) of the unit that may hold data. */
-static void zero_unit(const struct tm_unit *u, uint32_t page, uint32_t from, uint32_t to)
-{
-	char *base = tm_zone_page_addr(page & ~(TM_UNIT_PAGES - 1));
-	uint32_t end = to < u->fresh ? to : u->fresh;
-
-	while (from < end) {
-		uint32_t stop = (from | (TM_GRANULE_PAGES - 1)) + 1;
-
-		stop = stop < end ? stop : end;
-		if (u->touched >> (from / TM_GRANULE_PAGES) & 1)
-			__builtin_memset(base + ((size_t)from << TM_PAGE_SHIFT), 0,
-					 (size_t)(stop - from) << TM_PAGE_SHIFT);
-		from = stop;
-	}
-}
-
 static void *take_zero(enum tm_part part, size_t pages, size_t align_pages)
 {
 	struct tm_part_state *ps = tm_extent_lock(part);
@@ -434,10 +428,11 @@ static void *take_zero(enum tm_part part, size_t pages, size_t align_pages)
 		struct tm_unit *u = &tm_zone.units[i];
 		uint32_t base = i * TM_UNIT_PAGES;
 
-		zero_unit(i == first  ? &edge[0]
-			  : i == last ? &edge[1]
-				      : u,
-			  base, i == first ? at - base : 0, i == last ? end - base : TM_UNIT_PAGES);
+		tm_unit_zero(i == first  ? &edge[0]
+			     : i == last ? &edge[1]
+					 : u,
+			     base, i == first ? at - base : 0,
+			     i == last ? end - base : TM_UNIT_PAGES);
 		if (i != first && i != last) {
 			__atomic_store_n(&u->touched, UINT32_MAX, __ATOMIC_RELAXED);
 			u->fresh = (uint16_t)TM_UNIT_PAGES;
@@ -489,21 +484,26 @@ bool tm_extent_take_at(enum tm_part part, void *start, size_t pages)
 	return ok;
 }
 
+void tm_extent_release(struct tm_part_state *ps, uint32_t page, uint32_t pages)
+{
+	uint32_t run, run_pages;
+
+	tm_extent_join(ps, page, pages, &run, &run_pages);
+	tm_unit_give(ps, page, pages, run, run_pages);
+	tell(ps, 0);
+}
+
 void tm_extent_give(enum tm_part part, void *start, size_t pages)
 {
 	uint32_t at = tm_zone_page(start);
 	struct tm_part_state *ps;
-	uint32_t run, run_pages;
 	uint64_t event;
 
 	if (TM_UNLIKELY(tm_zone_is_tainted(at, pages)) && tm_zone_cleanse(at, pages))
 		return;
 	ps = tm_extent_lock(part);
-	if (at >= ps->trusted) {
-		tm_extent_join(ps, at, (uint32_t)pages, &run, &run_pages);
-		tm_unit_give(ps, at, (uint32_t)pages, run, run_pages);
-		tell(ps, 0);
-	}
+	if (at >= ps->trusted)
+		tm_extent_release(ps, at, (uint32_t)pages);
 	event = ps->gives++;
 	tm_extent_unlock(ps);
 	tm_purge_notice(event);
@@ -565,11 +565,14 @@ void tm_extent_stats(enum tm_part part, struct tm_part_stats *ret_stats)
 	struct tm_part_state *ps = &tm_parts[part];
 	bool is_held = tm_lock_try(&locks[part]);
 
+	if (is_held)
+		tm_recent_flush(ps);
 	*ret_stats = (struct tm_part_stats){
 		.mapped_bytes = ps->mapped_pages << TM_PAGE_SHIFT,
 		.free_bytes = ps->free_pages << TM_PAGE_SHIFT,
 		.retained_bytes = (size_t)ps->whole.count << TM_UNIT_SHIFT,
-		.sparse_bytes = (size_t)ps->sparse_granules << TM_GRANULE_SHIFT,
+		.sparse_bytes = ((size_t)ps->sparse_granules << TM_GRANULE_SHIFT) +
+				((size_t)ps->recent_pages << TM_PAGE_SHIFT),
 		.purged_bytes = ps->purged_pages << TM_PAGE_SHIFT,
 		.takes = ps->takes,
 		.gives = ps->gives,

@@ -9,6 +9,7 @@
 #include "shim/heap/grow.h"
 #include "shim/heap/pool.h"
 #include "shim/heap/purge.h"
+#include "shim/heap/recent.h"
 #include "shim/heap/tier.h"
 
 /* Least length of a block: of shorter ones two could begin in one granule. */
@@ -88,6 +89,21 @@ void *tm_large_take(const struct tm_large_request *r)
 	return p;
 }
 
+void *tm_large_take_again(const struct tm_large_request *r)
+{
+	void *p;
+
+	if (r->bytes > PTRDIFF_MAX || r->align > TM_PAGE_BYTES ||
+	    !tm_tier_has_room(r->tier, r->bytes))
+		return NULL;
+	p = tm_recent_take(r->part, pages_of(r->bytes), r->fill);
+	if (p) {
+		tm_large_publish(p, r->bytes, (struct tm_large_home){r->tier, r->part, NULL});
+		tm_tier_add_block(r->tier, r->bytes);
+	}
+	return p;
+}
+
 void *tm_large_alloc(size_t bytes, size_t align, enum tm_fill fill)
 {
 	return tm_large_take(
@@ -121,7 +137,7 @@ int tm_large_free(void *p, struct tm_granule *g)
 	if (g->large.part == TM_PART_GROW)
 		tm_grow_free(g->large.range);
 	else
-		tm_extent_give((enum tm_part)g->large.part, p, (size_t)g->large.pages);
+		tm_recent_give((enum tm_part)g->large.part, p, (size_t)g->large.pages);
 	return 0;
 }
 

@@ -35,6 +35,9 @@ struct tm_large_request {
 };
 void *tm_large_take(const struct tm_large_request *request);
 
+/* Take a block of the same length in pages that was given back last (recent.h). NULL: none. */
+void *tm_large_take_again(const struct tm_large_request *request);
+
 /*
  * Free a block. 0; or -EINVAL if p is not, or no longer, the start of a block: nothing is done
  * then.

@@ -45,6 +45,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/purge.c \
 	%reldir%/purge_mode.c \
 	%reldir%/purge.h \
+	%reldir%/recent.c \
+	%reldir%/recent.h \
 	%reldir%/remote.c \
 	%reldir%/remote.h \
 	%reldir%/size_class.c \

@@ -17,6 +17,8 @@
 #define TM_PAGE_NIL ((uint32_t)0x7fffffff)
 #define TM_UNIT_NIL UINT32_MAX
 
+#define TM_RECENT_BLOCKS 8u
+
 struct tm_unit_list {
 	uint32_t first;
 	uint32_t last;
@@ -51,6 +53,12 @@ struct tm_part_state {
 	uint64_t takes;
 	uint64_t gives;
 	uint64_t zone_steps;
+	/* recent.c: blocks given back last; [lock], recent_pages is also read without it */
+	struct tm_recent_block {
+		uint32_t page;
+		uint32_t pages; /* 0: none */
+	} recent[TM_RECENT_BLOCKS];
+	uint32_t recent_pages; /* sum of their pages, which free_pages contains */
 } TM_ALIGNED(TM_CACHE_LINE);
 
 extern TM_HIDDEN struct tm_part_state tm_parts[TM_PART_COUNT];
@@ -126,13 +134,17 @@ uint32_t tm_place_cold_pages(uint32_t at, size_t pages);
 void tm_place_warmest(const struct tm_part_state *ps, uint32_t pages, uint32_t align,
 		      struct tm_place *found);
 
-/* extent.c */
+/* extent.c; the second form leaves the blocks given back last (recent.h) as they are */
 struct tm_part_state *tm_extent_lock(enum tm_part part);
+struct tm_part_state *tm_extent_lock_as_is(enum tm_part part);
 void tm_extent_unlock(struct tm_part_state *ps);
 uint32_t tm_extent_run_start(const struct tm_part_state *ps, uint32_t page);
 void tm_extent_carve(struct tm_part_state *ps, uint32_t run, uint32_t at, uint32_t pages);
 void tm_extent_join(struct tm_part_state *ps, uint32_t start, uint32_t pages, uint32_t *ret_run,
 		    uint32_t *ret_pages);
+
+/* Make pages that were handed out free. */
+void tm_extent_release(struct tm_part_state *ps, uint32_t page, uint32_t pages);
 
 void tm_extent_relabel(struct tm_part_state *ps, enum tm_part to, uint32_t page, uint32_t pages);
 
@@ -143,6 +155,9 @@ size_t tm_unmap_all(enum tm_part part); /* takes the lock */
 /* purge.c: a window of the part's swing ended; note a surplus */
 void tm_purge_consider(const struct tm_part_state *ps);
 
+/* recent.c; [part lock] the blocks given back last become ordinary free memory */
+void tm_recent_flush(struct tm_part_state *ps);
+
 /* settle.c; [part lock] prefault the page tables of reused memory */
 void tm_settle(struct tm_part_state *ps);
 
@@ -152,6 +167,7 @@ void tm_unit_take(struct tm_part_state *ps, uint32_t page, uint32_t pages);
 void tm_unit_take_edges(struct tm_part_state *ps, uint32_t page, uint32_t pages);
 void tm_unit_unlist(struct tm_part_state *ps, uint32_t at);
 void tm_unit_enlist(struct tm_part_state *ps, uint32_t at);
+void tm_unit_zero(const struct tm_unit *u, uint32_t page, uint32_t from, uint32_t to);
 uint32_t tm_unit_youngest(const struct tm_part_state *ps, uint32_t units);
 void tm_unit_age(struct tm_part_state *ps, uint32_t at, uint32_t tick);
 void tm_unit_give(struct tm_part_state *ps, uint32_t page, uint32_t pages, uint32_t run,

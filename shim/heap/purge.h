@@ -112,8 +112,10 @@ enum tm_purge_mode tm_purge_mode(void);
 
 /*
  * To be called after memory was given to a part, without any lock held. `event` is a running count
- * of such calls; it need not be exact.
+ * of such calls; it need not be exact. Where no helper ticks, the clock is read once per
+ * TM_PURGE_EVENTS_PER_LOOK events.
  */
+#define TM_PURGE_EVENTS_PER_LOOK 64u
 void tm_purge_notice(uint64_t event);
 
 bool tm_purge_gives_back(void); /* TIERMALLOC_GIVEBACK is not off */

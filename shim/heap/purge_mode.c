@@ -6,9 +6,6 @@
 #include "shim/heap/purge.h"
 #include "shim/os/clock.h"
 
-/* Without a ticking helper: the clock is read once in this many events. */
-#define EVENTS_PER_LOOK 64u
-
 static void (*call_help)(void); /* [const after watch] */
 static void (*call_hurry)(void);
 static _Atomic uint32_t surplus; /* enum surplus */
@@ -29,13 +26,15 @@ bool tm_purge_take_surplus(void)
 
 TM_AT_START_CODE size_t tm_purge_retained(void)
 {
-	size_t units = 0, granules = 0;
+	size_t units = 0, granules = 0, pages = 0;
 
 	for (const struct tm_part_state *ps = tm_parts; ps < tm_parts + TM_PART_COUNT; ps++) {
 		units += __atomic_load_n(&ps->whole.count, __ATOMIC_RELAXED);
 		granules += __atomic_load_n(&ps->sparse_granules, __ATOMIC_RELAXED);
+		pages += __atomic_load_n(&ps->recent_pages, __ATOMIC_RELAXED);
 	}
-	return tm_grow_retained() + (units << TM_UNIT_SHIFT) + (granules << TM_GRANULE_SHIFT);
+	return tm_grow_retained() + (units << TM_UNIT_SHIFT) + (granules << TM_GRANULE_SHIFT) +
+	       (pages << TM_PAGE_SHIFT);
 }
 
 void tm_purge_set_mode(enum tm_purge_mode now)
@@ -71,7 +70,7 @@ void tm_purge_notice(uint64_t event)
 	case TM_PURGE_WATCHED:
 		if (tm_purge_retained() > TM_PURGE_KICK_BYTES || tm_collapse_is_wanted())
 			call_help();
-		else if (event % EVENTS_PER_LOOK == 0)
+		else if (event % TM_PURGE_EVENTS_PER_LOOK == 0)
 			/* too little to start a helper for, so the program's own threads tick */
 			tm_purge_tick_by_caller(tm_clock_ms());
 		break;
@@ -80,14 +79,14 @@ void tm_purge_notice(uint64_t event)
 		 * the helper may be gone: with the vfork child that started it, or in a raw fork's
 		 * child (H46)
 		 */
-		if (event % EVENTS_PER_LOOK == 0)
+		if (event % TM_PURGE_EVENTS_PER_LOOK == 0)
 			call_help();
 		if (TM_UNLIKELY(atomic_load_explicit(&surplus, memory_order_relaxed) ==
 				SURPLUS_WAITS))
 			tell_helper();
 		break;
 	case TM_PURGE_BY_CALLERS:
-		if (event % EVENTS_PER_LOOK == 0) {
+		if (event % TM_PURGE_EVENTS_PER_LOOK == 0) {
 			tm_purge_surplus_by_caller();
 			tm_purge_tick_by_caller(tm_clock_ms());
 		}

@@ -80,6 +80,16 @@ bool tm_swing_note(struct tm_swing *s, uint64_t used, uint64_t idle, uint64_t ta
 	return true;
 }
 
+bool tm_swing_again(struct tm_swing *s, uint64_t pages)
+{
+	uint64_t taken = s->taken + pages;
+
+	if (taken - s->low_from >= LOW_PAGES || taken - s->back_from >= BACK_PAGES)
+		return false;
+	s->taken = taken;
+	return true;
+}
+
 void tm_swing_cold(struct tm_swing *s, uint64_t pages, uint64_t idle)
 {
 	s->cold += pages;

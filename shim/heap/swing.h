@@ -47,6 +47,12 @@ struct tm_swing {
  */
 bool tm_swing_note(struct tm_swing *s, uint64_t used, uint64_t idle, uint64_t taken);
 
+/*
+ * Record that `pages` pages were taken again that had been given back last, which changes nothing
+ * but the length of windows. False: nothing was recorded, since a window ends.
+ */
+bool tm_swing_again(struct tm_swing *s, uint64_t pages);
+
 /* Record that a request is about to make `pages` resident while `idle` pages are idle. */
 void tm_swing_cold(struct tm_swing *s, uint64_t pages, uint64_t idle);
 

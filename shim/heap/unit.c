@@ -200,13 +200,32 @@ void tm_unit_give(struct tm_part_state *ps, uint32_t page, uint32_t pages, uint3
 	}
 }
 
+/* Zero those pages [from, to) of the unit that may hold data. */
+void tm_unit_zero(const struct tm_unit *u, uint32_t page, uint32_t from, uint32_t to)
+{
+	char *base = tm_zone_page_addr(page & ~(TM_UNIT_PAGES - 1));
+	uint32_t end = to < u->fresh ? to : u->fresh;
+
+	while (from < end) {
+		uint32_t stop = (from | (TM_GRANULE_PAGES - 1)) + 1;
+
+		stop = stop < end ? stop : end;
+		if (u->touched >> (from / TM_GRANULE_PAGES) & 1)
+			__builtin_memset(base + ((size_t)from << TM_PAGE_SHIFT), 0,
+					 (size_t)(stop - from) << TM_PAGE_SHIFT);
+		from = stop;
+	}
+}
+
 bool tm_extent_lacks(enum tm_part part, size_t bytes)
 {
 	const struct tm_part_state *ps = &tm_parts[part];
 	size_t whole = __atomic_load_n(&ps->whole.count, __ATOMIC_RELAXED);
 	size_t sparse = __atomic_load_n(&ps->sparse_granules, __ATOMIC_RELAXED);
+	size_t recent = __atomic_load_n(&ps->recent_pages, __ATOMIC_RELAXED);
 
-	return (whole << TM_UNIT_SHIFT) + (sparse << TM_GRANULE_SHIFT) < bytes;
+	return (whole << TM_UNIT_SHIFT) + (sparse << TM_GRANULE_SHIFT) + (recent << TM_PAGE_SHIFT) <
+	       bytes;
 }
 
 size_t tm_extent_fresh_bytes(enum tm_part part)

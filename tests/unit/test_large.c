@@ -327,6 +327,15 @@ static size_t random_bytes(uint64_t *rng)
 	return 65537 + random_next(rng) % ((size_t)1 << (17 + random_next(rng) % 7));
 }
 
+/* As the requests of a program: a block that was given back last, else any. */
+static char *again_or_new(size_t bytes, size_t align, enum tm_fill fill)
+{
+	struct tm_large_request r = {bytes, align, fill, TM_TIER_SESSION, TM_PART_LARGE};
+	char *p = tm_large_take_again(&r);
+
+	return p != NULL ? p : tm_large_take(&r);
+}
+
 static void random_step(struct block *b, uint64_t *rng, bool may_fail)
 {
 	size_t bytes = random_bytes(rng);
@@ -334,7 +343,10 @@ static void random_step(struct block *b, uint64_t *rng, bool may_fail)
 	if (b->p == NULL) {
 		enum tm_fill fill = random_next(rng) % 2 ? TM_FILL_ZERO : TM_FILL_ANY;
 
-		b->p = tm_large_alloc(bytes, (size_t)1 << random_next(rng) % 23, fill);
+		/* of few lengths, so that some are the same */
+		if (random_next(rng) % 2)
+			bytes = (bytes & ~(size_t)0x1ffff) + 65537;
+		b->p = again_or_new(bytes, (size_t)1 << random_next(rng) % 23, fill);
 		cr_assert(b->p || may_fail);
 		if (b->p == NULL)
 			return;
