@@ -16,6 +16,7 @@
 #include "shim/heap/extent.h"
 #include "shim/heap/large.h"
 #include "shim/heap/limit.h"
+#include "shim/heap/look.h"
 #include "shim/heap/purge.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/span.h"
@@ -31,7 +32,7 @@
 #include "shim/samples.h"
 #include "shim/thread.h"
 
-/* Two scans of a heap are at least 100 ms apart, and 50 times the duration of the last one. */
+/* Two looks at a heap are at least 100 ms apart, and 50 times the duration of the last one. */
 #define LOOK_PAUSE_MS 100u
 #define LOOK_SHARE 50u
 
@@ -95,7 +96,7 @@ static size_t collect_spans(struct tm_heap *h)
 	size_t bytes;
 
 	tm_trim_lock();
-	bytes = tm_trim_heap(h, TM_TRIM_PAGES) + tm_trim_orphans();
+	bytes = tm_trim_heap(h) + tm_trim_orphans();
 	tm_trim_unlock();
 	return bytes + tm_annex_trim(TM_ANNEX_ALL);
 }
@@ -112,17 +113,22 @@ static bool is_sure(struct tm_route_decision d)
 
 static void look_at_heap(struct tm_heap *h)
 {
-	uint64_t before = tm_clock_ns();
+	uint64_t before = tm_clock_ns(), after;
 
-	tm_trim_heap(h, TM_TRIM_SPANS);
-	uint64_t after = tm_clock_ns();
-	h->next_look_ms = after / 1000000 + LOOK_PAUSE_MS + (after - before) / 1000000 * LOOK_SHARE;
+	tm_look_begin(h);
+	(void)tm_look_step(h);
+	after = tm_clock_ns();
+	h->look_ns += after - before;
+	h->next_look_ms = after / 1000000 + LOOK_PAUSE_MS + h->look_ns / 1000000 * LOOK_SHARE;
 }
 
-/* Scans the heap if frees had to wait because they came too soon after the last scan. */
+/*
+ * Goes on with a look, or begins one if frees had to wait because they came too soon after the last
+ * one.
+ */
 static void look_later(struct tm_heap *h)
 {
-	if (h->first_slot_frees != 0 && tm_clock_ms() >= h->next_look_ms)
+	if (tm_look_is_on(h) || (h->first_slot_frees != 0 && tm_clock_ms() >= h->next_look_ms))
 		look_at_heap(h);
 }
 
@@ -578,7 +584,7 @@ size_t tm_alloc_trim_tier(enum tm_tier tier)
 	if (held.hold != TM_THREAD_NONE) {
 		if (tier == TM_TIER_ALL || tier == TM_TIER_SESSION) {
 			tm_trim_lock();
-			bytes += tm_trim_heap(held.heap, TM_TRIM_PAGES);
+			bytes += tm_trim_heap(held.heap);
 			bytes += tm_trim_orphans();
 			tm_trim_unlock();
 		}

@@ -4,6 +4,7 @@
 
 #include "shim/heap/extent.h"
 #include "shim/heap/huge.h"
+#include "shim/heap/look.h"
 #include "shim/heap/part.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/span.h"
@@ -75,10 +76,10 @@ void tm_annex_grown(const struct tm_heap *h, const struct tm_granule *head)
 	tm_extent_unlock(ps);
 }
 
-static size_t trim(struct tm_heap *h, enum tm_trim_depth depth)
+static size_t trim(struct tm_heap *h)
 {
 	atomic_store_explicit(&h->orphan_freed, 0, memory_order_relaxed);
-	return tm_trim_heap(h, depth);
+	return tm_trim_heap(h);
 }
 
 /* Does not wait, since the caller may hold any lock, this one included. */
@@ -97,10 +98,16 @@ static bool try_lock(const struct tm_heap *h)
 void tm_annex_freed(struct tm_heap *h, size_t bytes)
 {
 	bytes += atomic_fetch_add_explicit(&h->orphan_freed, bytes, memory_order_relaxed);
-	if (bytes < LOOK_BYTES + ((size_t)h->span_count << TM_GRANULE_SHIFT) / 8 ||
-	    tm_clock_ms() < __atomic_load_n(&h->next_look_ms, __ATOMIC_RELAXED) || !try_lock(h))
+	if ((!tm_look_is_on(h) &&
+	     (bytes < LOOK_BYTES + ((size_t)h->span_count << TM_GRANULE_SHIFT) / 8 ||
+	      tm_clock_ms() < __atomic_load_n(&h->next_look_ms, __ATOMIC_RELAXED))) ||
+	    !try_lock(h))
 		return;
-	trim(h, TM_TRIM_SPANS);
+	if (!tm_look_is_on(h)) {
+		atomic_store_explicit(&h->orphan_freed, 0, memory_order_relaxed);
+		tm_look_begin(h);
+	}
+	(void)tm_look_step(h);
 	__atomic_store_n(&h->next_look_ms, tm_clock_ms() + LOOK_PAUSE_MS, __ATOMIC_RELAXED);
 	tm_lock_release(&locks[h->tier]);
 }
@@ -119,7 +126,7 @@ static void trim_one(struct tm_heap *h, void *arg)
 	if (sum->which == TM_ANNEX_ALL ||
 	    atomic_load_explicit(&h->orphan_freed, memory_order_relaxed) >=
 		    h->trim_rest * LOOK_AGAIN_BYTES)
-		sum->bytes += trim(h, TM_TRIM_PAGES);
+		sum->bytes += trim(h);
 	tm_lock_release(&locks[h->tier]);
 }
 
@@ -140,7 +147,7 @@ static void trim_idle(struct tm_heap *h, void *arg)
 		return;
 	if (h->idle_mark == taken[h->tier] &&
 	    (h->trimmed_mark != h->idle_mark || tm_remote_waits(h))) {
-		*bytes += trim(h, TM_TRIM_PAGES);
+		*bytes += trim(h);
 		h->trimmed_mark = taken[h->tier];
 	}
 	h->idle_mark = taken[h->tier];

@@ -25,7 +25,6 @@
 /* As for spans, see span.c. */
 #define LOOK_BLOCKS_MIN 32u
 #define LOOK_GROWTH 8u
-#define LOOK_SHARE 20u
 
 static _Atomic uint32_t kept;
 
@@ -180,6 +179,7 @@ static void fill_granule(struct tm_heap *h, struct tm_granule *g, struct tm_aren
 	g->mark = 0;
 	g->next = g->prev = 0;
 	g->parked = b;
+	g->looked = NULL;
 	g->first = TM_ARENA_FIRST;
 	g->owner = (uintptr_t)h | TM_OWNER_ARENA;
 }
@@ -190,14 +190,11 @@ static void fill_granule(struct tm_heap *h, struct tm_granule *g, struct tm_aren
  */
 static void look_before_growth(struct tm_heap *h)
 {
-	uint64_t before, after;
-
-	if (h->arena_blocks < h->arena_look || h->arena_blocks < LOOK_BLOCKS_MIN ||
-	    (before = tm_clock_ns()) < h->next_growth_ns)
+	if (!tm_trim_goes_on(h) &&
+	    (h->arena_blocks < h->arena_look || h->arena_blocks < LOOK_BLOCKS_MIN ||
+	     tm_clock_ns() < h->next_growth_ns))
 		return;
-	tm_trim_before_growth(h);
-	after = tm_clock_ns();
-	h->next_growth_ns = after + (after - before) * LOOK_SHARE;
+	(void)tm_trim_before_growth(h);
 	h->arena_look = h->arena_blocks + h->arena_blocks / LOOK_GROWTH;
 }
 

@@ -53,10 +53,11 @@ struct tm_granule {
 			uint16_t mark;
 			uint32_t next;
 			uint32_t prev;
-			void *parked;
 			uint16_t index; /* of this granule in its span */
 			/* bytes that a slot takes of a magazine's room, see remote.h */
 			uint16_t charge;
+			void *parked;
+			void *looked;
 		};
 		struct {                    /* [large.c], written by the owner of the block */
 			uint32_t page;      /* page number of the block's start in the zone */

@@ -7,6 +7,7 @@
 #include "shim/heap/annex.h"
 #include "shim/heap/arena.h"
 #include "shim/heap/inherit.h"
+#include "shim/heap/look.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/span.h"
 #include "shim/heap/store.h"
@@ -293,7 +294,9 @@ static bool take_from_orphans(struct tm_heap *h,
 
 static bool take_spans(struct tm_heap *from, struct tm_heap *to, unsigned klass)
 {
-	if (from->list[klass] == NULL)
+	if (from->list[klass] == NULL && !tm_look_has(from, klass))
+		return false;
+	if (from->look != NULL && !tm_look_ready(to))
 		return false;
 	if (tm_inherit_is_open(from))
 		tm_inherit_settle_all(from);
@@ -327,12 +330,16 @@ void tm_heap_freed_for(struct tm_heap *h, size_t bytes)
 	if (atomic_load_explicit(&h->state, memory_order_relaxed) != TM_HEAP_ORPHAN)
 		return;
 	bytes += atomic_fetch_add_explicit(&h->orphan_freed, bytes, memory_order_relaxed);
-	if (bytes < ORPHAN_LOOK_BYTES + ((size_t)h->span_count << TM_GRANULE_SHIFT) / 8 ||
+	if ((!tm_look_is_on(h) &&
+	     bytes < ORPHAN_LOOK_BYTES + ((size_t)h->span_count << TM_GRANULE_SHIFT) / 8) ||
 	    !tm_lock_try(&heaps.lock))
 		return;
 	if (atomic_load_explicit(&h->state, memory_order_relaxed) == TM_HEAP_ORPHAN) {
-		atomic_store_explicit(&h->orphan_freed, 0, memory_order_relaxed);
-		tm_trim_heap(h, TM_TRIM_SPANS);
+		if (!tm_look_is_on(h)) {
+			atomic_store_explicit(&h->orphan_freed, 0, memory_order_relaxed);
+			tm_look_begin(h);
+		}
+		(void)tm_look_step(h);
 	}
 	tm_lock_release(&heaps.lock);
 }
@@ -398,6 +405,28 @@ static int check_span(const struct tm_heap *h, const struct tm_granule *g)
 	return 0;
 }
 
+static int check_list(const struct tm_heap *h, unsigned klass, const struct tm_slot *s)
+{
+	for (; s != NULL; s = s->next) {
+		struct tm_granule *head = tm_span_head(tm_zone_granule(s));
+		int32_t index;
+
+		if (head->klass != klass)
+			return __LINE__;
+		index = tm_span_index(head, s);
+		if (index < 0)
+			return __LINE__;
+		if (head->side != NULL && !tm_inherit_is_open(h) &&
+		    !tm_span_entry_is_free(head, (uint32_t)index))
+			return __LINE__;
+		if (head->looked != NULL &&
+		    (((const struct tm_looked *)head->looked)->bits[index / 64] >> (index % 64) &
+		     1) != 0)
+			return __LINE__;
+	}
+	return 0;
+}
+
 int tm_heap_check(const struct tm_heap *h)
 {
 	uint32_t spans = 0;
@@ -413,19 +442,17 @@ int tm_heap_check(const struct tm_heap *h)
 	if (spans != h->span_count)
 		return __LINE__;
 	for (unsigned klass = 0; klass < TM_CLASSES; klass++) {
-		for (struct tm_slot *s = h->list[klass]; s != NULL; s = s->next) {
-			struct tm_granule *head = tm_span_head(tm_zone_granule(s));
-			int32_t index;
+		int rc = check_list(h, klass, h->list[klass]);
 
-			if (head->klass != klass)
-				return __LINE__;
-			index = tm_span_index(head, s);
-			if (index < 0)
-				return __LINE__;
-			if (head->side != NULL && !tm_inherit_is_open(h) &&
-			    !tm_span_entry_is_free(head, (uint32_t)index))
-				return __LINE__;
-		}
+		if (rc == 0 && h->look != NULL)
+			rc = check_list(h, klass, h->look->rest[klass]);
+		if (rc == 0 && h->look != NULL && h->look->klass == klass)
+			rc = check_list(h, klass, h->look->kept);
+		if (rc != 0)
+			return rc;
 	}
+	int rc = tm_look_check(h);
+	if (rc != 0)
+		return rc;
 	return tm_arena_check(h);
 }

@@ -77,6 +77,7 @@ struct tm_row {
 
 struct tm_arena_block;
 struct tm_batch;
+struct tm_look;
 struct tm_outbox;
 
 enum tm_heap_state {
@@ -131,10 +132,13 @@ struct tm_heap {
 	int32_t medium_left; /* [owner] requests above 1 KiB until one takes the slow path */
 	/* [owner] frees of arena objects until tm_arena_noted is called */
 	int32_t arena_left;
-	uint8_t tier;        /* [const] tier of an annex's spans; TM_TIER_ALL: by phase */
-	uint8_t part;        /* [const] enum tm_part of its spans */
-	uint32_t trim_rest;  /* [owner] slots that the last trim examined and left */
-	uint64_t trim_looks; /* [owner] slots examined by all trims */
+	uint8_t tier;         /* [const] tier of an annex's spans; TM_TIER_ALL: by phase */
+	uint8_t part;         /* [const] enum tm_part of its spans */
+	struct tm_look *look; /* [owner] NULL: no look was made yet */
+	uint64_t look_ns;     /* [owner] time that the last look has taken so far */
+	uint8_t look_state;   /* [owner, atomic] enum tm_look_state, see look.h */
+	uint32_t trim_rest;   /* [owner] slots that the last trim or look examined and left */
+	uint64_t trim_looks;  /* [owner] slots examined by all of them */
 	TM_ALIGNED(TM_CACHE_LINE)
 	_Atomic(struct tm_slot *) remote;    /* [atomic] chain of slots pushed by other threads */
 	_Atomic(struct tm_batch *) batches;  /* [atomic] the same in batches, see remote.h */

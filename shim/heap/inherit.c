@@ -2,6 +2,7 @@
 #include "shim/heap/inherit.h"
 
 #include "shim/heap/account.h"
+#include "shim/heap/look.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/span.h"
 #include "shim/heap/trim.h"
@@ -25,9 +26,9 @@ void tm_inherit_begin(struct tm_heap *h)
  * Mark the slots of one list. The last stores of a thread that vanished in the fork may be missing:
  * at the first slot that is not of this heap and class the rest of the list is dropped.
  */
-static void settle_list(struct tm_heap *h, unsigned klass)
+static void settle_list(struct tm_heap *h, unsigned klass, struct tm_slot **list)
 {
-	for (struct tm_slot **link = &h->list[klass]; *link != NULL; link = &(*link)->next) {
+	for (struct tm_slot **link = list; *link != NULL; link = &(*link)->next) {
 		struct tm_granule *g = tm_zone_contains(*link) ? tm_zone_granule(*link) : NULL;
 		int32_t index;
 
@@ -51,12 +52,23 @@ static void settle_parked(struct tm_heap *h, unsigned klass)
 			tm_trim_parked_are_free(g);
 }
 
+static void settle_lists(struct tm_heap *h, unsigned klass)
+{
+	settle_list(h, klass, &h->list[klass]);
+	if (h->look == NULL || klass >= TM_CLASSES)
+		return;
+	settle_list(h, klass, &h->look->rest[klass]);
+	if (h->look->klass == klass)
+		settle_list(h, klass, &h->look->kept);
+	tm_look_marked_are_free(h, klass);
+}
+
 void tm_inherit_settle_all(struct tm_heap *h)
 {
 	if (tm_remote_waits(h))
 		tm_remote_drain(h);
 	for (unsigned klass = 1; klass < TM_LISTS; klass++)
-		settle_list(h, klass);
+		settle_lists(h, klass);
 	settle_parked(h, TM_LISTS);
 	h->self = (uintptr_t)h;
 }
@@ -73,7 +85,7 @@ static void settle_own(struct tm_heap *h, unsigned klass)
 		tm_remote_drain(h);
 	if ((*done & bit) != 0)
 		return;
-	settle_list(h, klass);
+	settle_lists(h, klass);
 	settle_parked(h, klass);
 	*done |= bit;
 }

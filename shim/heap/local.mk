@@ -35,6 +35,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/large.h \
 	%reldir%/limit.c \
 	%reldir%/limit.h \
+	%reldir%/look.c \
+	%reldir%/look.h \
 	%reldir%/meta.c \
 	%reldir%/meta.h \
 	%reldir%/numa.c \

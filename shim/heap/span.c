@@ -8,6 +8,7 @@
 #include "shim/heap/arena.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/limit.h"
+#include "shim/heap/look.h"
 #include "shim/heap/pool.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/store.h"
@@ -22,8 +23,6 @@
  */
 #define LOOK_SPANS_MIN 32u
 #define LOOK_GROWTH 8u
-/* But looks take at most a twentieth of the time, since a heap may alternate between two sizes. */
-#define LOOK_SHARE 20u
 
 bool tm_span_keeps_entries = true;
 
@@ -74,6 +73,7 @@ static void unlink_span(struct tm_heap *h, struct tm_granule *g)
 		h->span_first = g->next;
 	if (next != NULL)
 		next->prev = g->prev;
+	tm_look_skip(h, g);
 	h->span_count--;
 }
 
@@ -133,6 +133,7 @@ static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 		g->granules = shape->granules;
 		g->mark = 0;
 		g->parked = NULL;
+		g->looked = NULL;
 		g->owner = (uintptr_t)h;
 		if (kind == TM_SPAN_MEDIUM)
 			g->owner |= TM_OWNER_MEDIUM;
@@ -192,6 +193,8 @@ int tm_span_fill(struct tm_heap *h, unsigned klass)
 		if (h->list[klass] != NULL)
 			return 0;
 	}
+	if (tm_look_refill(h, klass))
+		return 0;
 	g = tm_granule_at(h->current[klass]);
 	if (g != NULL && g->carved < g->nslots) {
 		carve(h, g);
@@ -201,15 +204,12 @@ int tm_span_fill(struct tm_heap *h, unsigned klass)
 		return 0;
 	if (!tm_annex_is(h) && tm_heap_take_from_orphans(h, klass))
 		return 0;
-	if (h->span_count >= h->look_spans && h->span_count >= LOOK_SPANS_MIN &&
-	    tm_clock_ns() >= h->next_growth_ns) {
-		uint64_t before = tm_clock_ns();
-		size_t bytes = tm_trim_before_growth(h);
-		uint64_t after = tm_clock_ns();
-
-		h->next_growth_ns = after + (after - before) * LOOK_SHARE;
+	if (tm_trim_goes_on(h) ||
+	    (h->span_count >= h->look_spans && h->span_count >= LOOK_SPANS_MIN &&
+	     tm_clock_ns() >= h->next_growth_ns)) {
+		(void)tm_trim_before_growth(h);
 		h->look_spans = h->span_count + h->span_count / LOOK_GROWTH;
-		if (bytes != 0 && h->list[klass] != NULL)
+		if (h->list[klass] != NULL || tm_look_refill(h, klass))
 			return 0;
 	}
 	if (tm_limit_is_near((size_t)tm_class_shape[klass].granules << TM_GRANULE_SHIFT)) {
@@ -305,6 +305,7 @@ void tm_span_transfer(struct tm_heap *from, struct tm_heap *to, unsigned klass)
 		if (tm_account_store.span != NULL)
 			tm_account_store.span(g);
 	}
+	tm_look_transfer(from, to, klass);
 	if (from->current[klass] != 0) {
 		to->current[klass] = from->current[klass];
 		from->current[klass] = 0;

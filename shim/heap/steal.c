@@ -17,8 +17,10 @@
 #include "shim/heap/remote.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/limit.h"
+#include "shim/heap/look.h"
 #include "shim/heap/purge.h"
 #include "shim/heap/trim.h"
+#include "shim/os/clock.h"
 #include "shim/os/lock.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
@@ -175,24 +177,29 @@ void tm_trim_unlock(void)
 	tm_lock_release(&trim_lock);
 }
 
-size_t tm_trim_orphans(void)
+/*
+ * [heaps lock] A slot whose span has moved to another heap is passed on to that heap, which may
+ * come earlier in the list: so all are drained before the first is trimmed.
+ */
+static void drain_orphans(void)
 {
-	size_t bytes = 0;
-
-	tm_heap_lock();
-	/*
-	 * A slot whose span has moved to another heap is passed on to that heap, which may come
-	 * earlier in the list: so all are drained before the first is trimmed.
-	 */
 	for (struct tm_heap *h = tm_heap_orphan_first(); h != NULL; h = h->next_orphan)
 		if (tm_remote_waits(h)) {
 			tm_remote_drain(h);
 			h->trimmed_mark = 0;
 		}
+}
+
+size_t tm_trim_orphans(void)
+{
+	size_t bytes = 0;
+
+	tm_heap_lock();
+	drain_orphans();
 	for (struct tm_heap *h = tm_heap_orphan_first(); h != NULL; h = h->next_orphan) {
 		if (h->trimmed_mark == 1 && !tm_remote_waits(h))
 			continue;
-		bytes += tm_trim_heap(h, TM_TRIM_PAGES);
+		bytes += tm_trim_heap(h);
 		h->trimmed_mark = 1;
 	}
 	tm_heap_unlock();
@@ -220,31 +227,155 @@ static void take_from_sleeper(struct tm_heap *h, void *arg)
 	/* under the lock its thread can't end, so its TLS word stays valid */
 	tm_heap_lock();
 	if (is_owned_and_free(h) && look(h->tid, &slices) == SLEEP_ASLEEP && steal(h, slices)) {
-		*bytes += tm_trim_heap(h, TM_TRIM_PAGES);
+		*bytes += tm_trim_heap(h);
 		return_heap(h);
 	}
 	tm_heap_unlock();
 }
 
-size_t tm_trim_before_growth(struct tm_heap *h)
+/* --- before growth, in bounded steps ---------------------------------------------------------- */
+
+/*
+ * What one call does in other heaps: trims small ones of this many granules in all, or else one
+ * step of a look at one large heap; and reads /proc for so many threads.
+ */
+#define OTHERS_GRANULES 32u
+#define OTHERS_THREADS 4u
+
+/* A growing heap spends at most a twentieth of its time on looks. */
+#define GROWTH_SHARE 20u
+
+/* `trimmed_mark` of an orphan of which a look, but no trim, was made. */
+#define MARK_LOOKED 2u
+
+static struct {
+	_Atomic bool orphans; /* work was left */
+	_Atomic bool sleepers;
+	struct tm_heap *next; /* [trim lock] the next sleeper */
+	uint32_t heaps;       /* [trim lock] to be examined from there on */
+} left;
+
+static bool is_small(const struct tm_heap *h, uint32_t granules)
 {
-	/* fresh bytes when heaps of sleeping threads were last examined */
+	return !tm_look_is_on(h) && tm_heap_size(h) <= granules;
+}
+
+/* Trim a small heap, or make a step of a look. False: the budget is used up, or a look goes on. */
+static bool trim_some(struct tm_heap *h, uint32_t *granules, size_t *bytes)
+{
+	if (is_small(h, *granules)) {
+		*granules -= tm_heap_size(h);
+		*bytes += tm_trim_heap(h);
+		return true;
+	}
+	if (*granules < OTHERS_GRANULES)
+		return false;
+	*granules = 0;
+	if (!tm_look_is_on(h))
+		tm_look_begin(h);
+	*bytes += tm_look_step(h);
+	return !tm_look_is_on(h);
+}
+
+static size_t trim_some_orphans(uint32_t *granules)
+{
+	bool done = true;
+	size_t bytes = 0;
+
+	tm_heap_lock();
+	drain_orphans();
+	for (struct tm_heap *h = tm_heap_orphan_first(); h != NULL && done; h = h->next_orphan) {
+		uint64_t mark = is_small(h, *granules) ? 1 : MARK_LOOKED;
+
+		if (!tm_look_is_on(h) && (h->trimmed_mark == 1 || h->trimmed_mark == MARK_LOOKED))
+			continue;
+		done = trim_some(h, granules, &bytes);
+		if (done)
+			h->trimmed_mark = mark;
+	}
+	atomic_store_explicit(&left.orphans, !done, memory_order_relaxed);
+	tm_heap_unlock();
+	return bytes;
+}
+
+/* False: call again for the same heap. */
+static bool trim_some_of_sleeper(struct tm_heap *h, uint32_t *granules, size_t *bytes)
+{
+	uint64_t slices;
+	bool done = true;
+
+	tm_heap_lock();
+	if (is_owned_and_free(h) && look(h->tid, &slices) == SLEEP_ASLEEP && steal(h, slices)) {
+		done = trim_some(h, granules, bytes);
+		return_heap(h);
+	}
+	tm_heap_unlock();
+	return done;
+}
+
+static size_t trim_some_sleepers(uint32_t *granules)
+{
+	size_t bytes = 0;
+
+	for (unsigned threads = 0; left.heaps != 0 && *granules != 0 && threads < OTHERS_THREADS;) {
+		struct tm_heap *h = left.next != NULL ? left.next : tm_heap_first();
+
+		if (h->tid != 0 && tm_heap_size(h) >= STEAL_WORTH_SPANS) {
+			threads++;
+			if (!trim_some_of_sleeper(h, granules, &bytes))
+				break;
+		}
+		left.next = h->next;
+		left.heaps--;
+	}
+	atomic_store_explicit(&left.sleepers, left.heaps != 0, memory_order_relaxed);
+	return bytes;
+}
+
+/* Whether memory has grown enough for a visit to the heaps of sleeping threads. */
+static bool sleepers_are_due(void)
+{
+	/* fresh bytes when they were last examined */
 	static _Atomic size_t fresh_then;
-	size_t bytes = tm_trim_heap(h, TM_TRIM_SPANS);
 	size_t fresh = 0, growth;
 
-	tm_trim_lock();
-	bytes += tm_trim_orphans();
 	for (int i = 0; i < TM_PART_COUNT; i++)
 		fresh += tm_extent_fresh_bytes((enum tm_part)i);
 	growth = tm_bits_clamp(tm_extent_used_bytes() / SLEEPERS_GROWTH_SHARE,
 			       SLEEPERS_GROWTH_MIN_BYTES, SLEEPERS_GROWTH_MAX_BYTES);
-	if (fresh - atomic_load_explicit(&fresh_then, memory_order_relaxed) > growth &&
-	    tm_limit_may_look()) {
-		atomic_store_explicit(&fresh_then, fresh, memory_order_relaxed);
-		tm_heap_each(take_from_sleeper, &bytes);
-	}
+	if (fresh - atomic_load_explicit(&fresh_then, memory_order_relaxed) <= growth ||
+	    !tm_limit_may_look())
+		return false;
+	atomic_store_explicit(&fresh_then, fresh, memory_order_relaxed);
+	return true;
+}
+
+bool tm_trim_goes_on(const struct tm_heap *h)
+{
+	return tm_look_is_on(h) || atomic_load_explicit(&left.orphans, memory_order_relaxed) ||
+	       atomic_load_explicit(&left.sleepers, memory_order_relaxed);
+}
+
+size_t tm_trim_before_growth(struct tm_heap *h)
+{
+	uint64_t before = tm_clock_ns(), after;
+	uint32_t granules = OTHERS_GRANULES;
+	size_t bytes = 0;
+
+	if (!tm_trim_goes_on(h))
+		tm_look_begin(h);
+	if (tm_look_is_on(h))
+		bytes += tm_look_step(h);
+	tm_trim_lock();
+	bytes += trim_some_orphans(&granules);
+	if (left.heaps == 0 && sleepers_are_due())
+		left.heaps = tm_heap_count();
+	if (left.heaps != 0)
+		bytes += trim_some_sleepers(&granules);
 	tm_trim_unlock();
+	after = tm_clock_ns();
+	h->look_ns += after - before;
+	h->next_growth_ns = after + h->look_ns * GROWTH_SHARE;
 	return bytes;
 }
 
@@ -265,7 +396,7 @@ void tm_trim_before_block(struct tm_heap *h, enum tm_part part, size_t bytes)
 	 * even if this heap is small: idle memory may lie in heaps of threads that are gone or
 	 * asleep
 	 */
-	tm_trim_before_growth(h);
+	(void)tm_trim_before_growth(h);
 }
 
 size_t tm_trim_for_memory(struct tm_heap *h)
@@ -273,7 +404,7 @@ size_t tm_trim_for_memory(struct tm_heap *h)
 	size_t bytes;
 
 	tm_trim_lock();
-	bytes = tm_trim_heap(h, TM_TRIM_PAGES) + tm_trim_orphans();
+	bytes = tm_trim_heap(h) + tm_trim_orphans();
 	/* the caller's own heap is busy, so it is not stolen */
 	tm_heap_each(take_from_sleeper, &bytes);
 	tm_trim_unlock();
@@ -298,7 +429,7 @@ static void trim_sleeper(struct tm_heap *h, void *arg)
 		enum sleep sleep = look(h->tid, &slices);
 
 		if (sleep == SLEEP_ASLEEP && mark == h->idle_mark && steal(h, slices)) {
-			sum->released_bytes += tm_trim_heap(h, TM_TRIM_PAGES);
+			sum->released_bytes += tm_trim_heap(h);
 			h->trimmed_mark = signature(h);
 			return_heap(h);
 		} else if (sleep != SLEEP_UNKNOWN && big) {

@@ -3,6 +3,7 @@
 
 #include "shim/heap/arena.h"
 #include "shim/heap/inherit.h"
+#include "shim/heap/look.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/span.h"
 #include "shim/os/clock.h"
@@ -121,6 +122,8 @@ enum tm_give_result tm_tcache_give_any(struct tm_heap *mine, void *p, struct tm_
 	 */
 	tm_remote_push((uintptr_t)mine, slot, slot);
 	mine->first_slot_frees++;
+	if (tm_look_is_on(mine))
+		return TM_GIVE_TRIM;
 	if (mine->first_slot_frees >= TRIM_LOOK_MIN + mine->span_count / 8 &&
 	    tm_clock_ms() >= mine->next_look_ms) {
 		mine->first_slot_frees = 0;

@@ -3,7 +3,7 @@
 
 #include "shim/heap/arena.h"
 #include "shim/heap/extent.h"
-#include "shim/heap/inherit.h"
+#include "shim/heap/look.h"
 #include "shim/heap/meta.h"
 #include "shim/heap/pool.h"
 #include "shim/heap/remote.h"
@@ -13,15 +13,8 @@
 /* A partly used span is searched for free pages if it has this many free bytes or more. */
 #define PAGES_WORTH_BYTES ((size_t)8 << 10)
 
-/*
- * A trim of depth TM_TRIM_SPANS walks the free lists only if more than this share of the spans may
- * be wholly free.
- */
-#define EMPTY_SHARE 32u
-
-/* Special values of a span's `mark`, which otherwise counts its slots found on lists. */
-#define MARK_NONE UINT16_MAX         /* the span is left out */
-#define MARK_OPENED (UINT16_MAX - 1) /* its bitmap has all its free slots */
+/* Special value of a span's `mark`, which otherwise counts its slots found on lists. */
+#define MARK_OPENED UINT16_MAX /* its bitmap has all its free slots */
 
 /*
  * A span's parked slots: on no list, because their pages were given back. Not kept in the side
@@ -97,49 +90,23 @@ bool tm_trim_unpark(struct tm_heap *h, unsigned klass)
 	return false;
 }
 
-/*
- * True if all entries of carved slots say free. Older slots come first, as they are likelier to
- * live.
- */
-static bool entries_are_free(const struct tm_granule *g)
-{
-	for (uint32_t i = g->nslots; i-- > tm_span_first(g);)
-		if (!tm_span_entry_is_free(g, i))
-			return false;
-	return true;
-}
-
 static uint32_t listed_when_empty(const struct tm_granule *g)
 {
 	return g->carved - tm_trim_parked(g);
 }
 
-/*
- * Choose the spans to count: all, or only those whose entries all say free. Reading the entries
- * costs a cache line or two per span, walking the lists one per free slot. An entry also says free
- * while another thread has not yet handed the slot over, so only the lists decide. Returns the
- * number of spans; left[class] is how many slots the chosen spans have on lists if they are all
- * empty.
- */
-static uint32_t choose(struct tm_heap *h, enum tm_trim_depth depth, size_t *left)
+/* left[class] is how many slots the spans have on lists if they are all empty. */
+static void expect(struct tm_heap *h, size_t *left)
 {
-	bool all = depth == TM_TRIM_PAGES || !tm_span_keeps_entries || tm_inherit_lost;
-	uint32_t chosen = 0;
-
 	for (struct tm_granule *g = tm_granule_at(h->span_first); g != NULL;
 	     g = tm_granule_at(g->next)) {
-		g->mark = MARK_NONE;
-		if (!all && g->side != NULL && !entries_are_free(g))
-			continue;
 		g->mark = 0;
 		left[g->klass] += listed_when_empty(g);
-		chosen++;
 	}
-	return chosen;
 }
 
 /*
- * Count the listed slots of each chosen span in its `mark`. Returns how many slots were examined.
+ * Count the listed slots of each span in its `mark`. Returns how many slots were examined.
  */
 static uint32_t count_free(struct tm_heap *h, size_t *left)
 {
@@ -151,10 +118,8 @@ static uint32_t count_free(struct tm_heap *h, size_t *left)
 			struct tm_granule *head = tm_span_head(tm_zone_granule(s));
 
 			looks++;
-			if (head->mark != MARK_NONE) {
-				head->mark++;
-				left[klass]--;
-			}
+			head->mark++;
+			left[klass]--;
 		}
 	return looks;
 }
@@ -395,28 +360,25 @@ static size_t park_pages(struct tm_heap *h)
 	return bytes;
 }
 
-size_t tm_trim_heap(struct tm_heap *h, enum tm_trim_depth depth)
+size_t tm_trim_heap(struct tm_heap *h)
 {
 	size_t left[TM_CLASSES] = {0};
-	size_t bytes, arena_bytes = 0;
+	size_t bytes, arena_bytes;
 
+	tm_look_end(h);
 	tm_remote_flush(h);
 	if (tm_remote_waits(h))
 		tm_remote_drain(h);
-	if (depth == TM_TRIM_PAGES)
-		arena_bytes = tm_arena_trim(h);
-	else
-		tm_arena_settle(h);
+	arena_bytes = tm_arena_trim(h);
 	h->first_slot_frees = 0;
 	h->trim_rest = 0;
-	if (choose(h, depth, left) <= (depth == TM_TRIM_PAGES ? 0 : h->span_count / EMPTY_SHARE))
+	if (h->span_count == 0)
 		return arena_bytes;
+	expect(h, left);
 	h->trim_rest = count_free(h, left);
 	h->trim_looks += h->trim_rest;
 	bytes = release_empty(h);
 	if (bytes != 0)
 		h->look_spans = h->span_count + h->span_count / 8;
-	if (depth == TM_TRIM_PAGES)
-		bytes += park_pages(h);
-	return bytes + arena_bytes;
+	return bytes + park_pages(h) + arena_bytes;
 }

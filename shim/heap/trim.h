@@ -2,10 +2,10 @@
 /*
  * trim: gives back what a heap holds but does not use.
  *
- * A trim of depth TM_TRIM_SPANS walks the heap's free lists, counts the free slots per span, and
- * releases spans that are wholly free. That is bookkeeping without a system call: the memory stays
- * with the part for its next span. TM_TRIM_PAGES also parks the slots of wholly free pages in spans
- * that are partly used, and gives those pages to the kernel.
+ * A trim walks the heap's free lists, counts the free slots per span, and releases spans that are
+ * wholly free; then it parks the slots of wholly free pages in spans that are partly used, and gives
+ * those pages to the kernel. It takes as long as there are free slots: threads of the program trim
+ * only small heaps or when memory is short, and look for wholly free spans in steps (look.h) else.
  *
  * The caller must hold the heap: as its owner (busy), as the helper that stole it from a sleeping
  * thread, or under the heaps lock if it is an orphan.
@@ -15,16 +15,10 @@
 
 #include "shim/heap/heap.h"
 
-enum tm_trim_depth {
-	TM_TRIM_SPANS, /* release wholly free spans */
-	TM_TRIM_PAGES, /* and give back wholly free pages of other spans */
-};
-
 /*
- * Trim one heap. Returns the bytes of the spans and pages released. For TM_TRIM_PAGES the caller
- * holds tm_trim_lock.
+ * Trim one heap. Returns the bytes of the spans and pages released. The caller holds tm_trim_lock.
  */
-size_t tm_trim_heap(struct tm_heap *h, enum tm_trim_depth depth);
+size_t tm_trim_heap(struct tm_heap *h);
 
 /* Held while a heap is stolen or slots are between lists; the fork handlers take it. */
 void tm_trim_lock(void);
@@ -40,10 +34,12 @@ size_t tm_trim_for_memory(struct tm_heap *h);
 
 /*
  * The heap is about to grow: give wholly free spans of this heap and what is free in orphans back
- * to the parts; once per 8 to 32 MiB of growth also what is free in heaps whose threads sleep.
- * Takes tm_trim_lock. Returns the bytes.
+ * to the parts; once per 8 to 32 MiB of growth also what is free in heaps whose threads sleep. One
+ * call does a bounded part of that; while tm_trim_goes_on, each growth is to call again. Takes
+ * tm_trim_lock. Returns the bytes.
  */
 size_t tm_trim_before_growth(struct tm_heap *h);
+bool tm_trim_goes_on(const struct tm_heap *h);
 
 /*
  * The same before a block of this many bytes is taken from `part`, at most once per 8 MiB of

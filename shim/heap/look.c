@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: MIT */
+#include "shim/heap/look.h"
+
+#include "shim/heap/arena.h"
+#include "shim/heap/inherit.h"
+#include "shim/heap/meta.h"
+#include "shim/heap/remote.h"
+#include "shim/heap/span.h"
+#include "shim/heap/trim.h"
+
+/* Work of examining a span, of so many of its entries, and of releasing it. */
+#define SPAN_WORK 4u
+#define ENTRIES_A_WORK 16u
+#define RELEASE_WORK 128u
+
+/* Slots are examined only if more than this share of the spans may be wholly free. */
+#define EMPTY_SHARE 32u
+
+/* A list that runs empty gets so many slots that were not examined yet. */
+#define SLICE_SLOTS 64u
+
+/* A span's `mark` during a look. */
+#define MARK_CANDIDATE 1u
+
+static void set_state(struct tm_heap *h, enum tm_look_state state)
+{
+	__atomic_store_n(&h->look_state, (uint8_t)state, __ATOMIC_RELAXED);
+}
+
+static void spend(uint32_t *work, uint32_t n)
+{
+	*work = *work > n ? *work - n : 0;
+}
+
+/* --- marked slots ----------------------------------------------------------------------------- */
+
+static size_t looked_bytes(const struct tm_granule *head)
+{
+	return sizeof(struct tm_looked) + ((size_t)head->nslots + 63) / 64 * 8;
+}
+
+/*
+ * The lists of records can be cut by a fork while another thread changes them: then `prev` may be
+ * wrong, but never a list read forward.
+ */
+static struct tm_looked *make_looked(struct tm_heap *h, struct tm_granule *head)
+{
+	struct tm_looked *r = tm_meta_alloc(looked_bytes(head), sizeof(uint64_t));
+	struct tm_looked *next = h->look->looked[head->klass];
+
+	if (r == NULL)
+		return NULL;
+	r->head = head;
+	r->words = (uint32_t)((head->nslots + 63u) / 64);
+	r->next = next;
+	if (next != NULL)
+		next->prev = r;
+	head->looked = r;
+	TM_SIGNAL_FENCE();
+	h->look->looked[head->klass] = r;
+	return r;
+}
+
+static void unlink_looked(struct tm_heap *h, struct tm_looked *r)
+{
+	struct tm_looked **link = &h->look->looked[r->head->klass];
+
+	if (r->next != NULL)
+		r->next->prev = r->prev;
+	TM_SIGNAL_FENCE();
+	if (*link != r && r->prev != NULL && r->prev->next == r)
+		link = &r->prev->next;
+	while (*link != NULL && *link != r)
+		link = &(*link)->next;
+	if (*link == r)
+		*link = r->next;
+}
+
+/* The record is unlinked first: a fork's child may lose the slots, but must not have them twice. */
+static void forget_looked(struct tm_heap *h, struct tm_looked *r)
+{
+	struct tm_granule *head = r->head;
+
+	unlink_looked(h, r);
+	head->looked = NULL;
+	TM_SIGNAL_FENCE();
+}
+
+static void free_looked(struct tm_looked *r)
+{
+	tm_meta_free(r, looked_bytes(r->head), sizeof(uint64_t));
+}
+
+/* Put the marked slots of one span onto the list of their class, in the order of addresses. */
+static void put_back(struct tm_heap *h, struct tm_looked *r)
+{
+	struct tm_granule *head = r->head;
+	size_t slot_bytes = tm_class_bytes(head->klass);
+
+	forget_looked(h, r);
+	for (uint32_t word = r->words; word-- > 0;) {
+		for (uint64_t bits = r->bits[word]; bits != 0;) {
+			unsigned bit = 63u - (unsigned)__builtin_clzl(bits);
+			uint32_t index = word * 64 + bit;
+			struct tm_slot *slot =
+				(struct tm_slot *)(void *)(tm_span_base(head) + index * slot_bytes);
+
+			bits &= ~(UINT64_C(1) << bit);
+			slot->entry = head->side == NULL ? NULL : tm_span_entry(head, index);
+			slot->next = h->list[head->klass];
+			h->list[head->klass] = slot;
+		}
+	}
+	free_looked(r);
+}
+
+static bool mark(struct tm_heap *h, struct tm_granule *head, const struct tm_slot *slot)
+{
+	struct tm_looked *r = head->looked != NULL ? head->looked : make_looked(h, head);
+	uint32_t index = (uint32_t)tm_span_index(head, slot);
+
+	if (r == NULL)
+		return false;
+	r->bits[index / 64] |= UINT64_C(1) << (index % 64);
+	r->count++;
+	return true;
+}
+
+/* --- steps ------------------------------------------------------------------------------------ */
+
+static uint32_t listed_when_empty(const struct tm_granule *head)
+{
+	return head->carved - tm_trim_parked(head) - tm_look_count(head);
+}
+
+/* Release the span if it has no slot left that is in use or on a list. Returns its bytes. */
+static size_t release_if_empty(struct tm_heap *h, struct tm_granule *head)
+{
+	size_t bytes = (size_t)head->granules << TM_GRANULE_SHIFT;
+	struct tm_looked *r = head->looked;
+
+	if (listed_when_empty(head) != 0)
+		return 0;
+	if (r != NULL) {
+		forget_looked(h, r);
+		free_looked(r);
+	}
+	tm_trim_forget(h, head);
+	tm_span_release(h, head);
+	return bytes;
+}
+
+/*
+ * Whether all entries of carved slots say free. Older slots come first, as they are likelier to
+ * live.
+ */
+static bool entries_are_free(const struct tm_granule *g, uint32_t *work)
+{
+	uint32_t i = g->nslots;
+	bool free = true;
+
+	while (free && i-- > tm_span_first(g))
+		free = tm_span_entry_is_free(g, i);
+	spend(work, (g->nslots - i) / ENTRIES_A_WORK);
+	return free;
+}
+
+static size_t choose(struct tm_heap *h, uint32_t *work)
+{
+	bool all = !tm_span_keeps_entries || tm_inherit_lost;
+	size_t bytes = 0;
+
+	while (h->look->span != 0 && *work != 0) {
+		struct tm_granule *g = tm_granule_at(h->look->span);
+
+		h->look->span = g->next;
+		g->mark = 0;
+		spend(work, SPAN_WORK);
+		if (!all && g->side != NULL && !entries_are_free(g, work))
+			continue;
+		g->mark = MARK_CANDIDATE;
+		h->look->left[g->klass] += listed_when_empty(g);
+		h->look->chosen++;
+		if (listed_when_empty(g) == 0)
+			bytes += release_if_empty(h, g);
+	}
+	if (h->look->span != 0)
+		return bytes;
+	h->look->klass = 0;
+	h->look->taken = true;
+	if (h->look->chosen <= h->span_count / EMPTY_SHARE) {
+		set_state(h, TM_LOOK_OFF);
+		return bytes;
+	}
+	set_state(h, TM_LOOK_SORTS);
+	return bytes;
+}
+
+static void keep(struct tm_heap *h, struct tm_slot *slot)
+{
+	slot->next = NULL;
+	if (h->look->kept == NULL)
+		h->look->kept = slot;
+	else
+		h->look->last->next = slot;
+	h->look->last = slot;
+}
+
+/* The slots kept, then those that were not examined, become the list, or wait for it to be empty. */
+static void finish_class(struct tm_heap *h)
+{
+	unsigned klass = h->look->klass;
+	struct tm_slot *slots = h->look->rest[klass];
+
+	h->look->rest[klass] = NULL;
+	TM_SIGNAL_FENCE();
+	if (h->look->kept != NULL) {
+		h->look->last->next = slots;
+		slots = h->look->kept;
+		h->look->kept = NULL;
+		TM_SIGNAL_FENCE();
+	}
+	if (h->list[klass] == NULL)
+		h->list[klass] = slots;
+	else
+		h->look->rest[klass] = slots;
+}
+
+/*
+ * Make sure that the class has slots to be examined: first what an earlier look left, then the
+ * list.
+ */
+static bool has_rest(struct tm_heap *h)
+{
+	unsigned klass = h->look->klass;
+	struct tm_slot *slots = h->list[klass];
+
+	if (h->look->rest[klass] != NULL || h->look->taken)
+		return h->look->rest[klass] != NULL;
+	h->look->taken = true;
+	h->list[klass] = NULL;
+	TM_SIGNAL_FENCE();
+	h->look->rest[klass] = slots;
+	return slots != NULL;
+}
+
+static size_t sort_slot(struct tm_heap *h, uint32_t *work)
+{
+	unsigned klass = h->look->klass;
+	struct tm_slot *slot = h->look->rest[klass];
+	struct tm_granule *head = tm_span_head(tm_zone_granule(slot));
+	size_t bytes;
+
+	h->look->rest[klass] = slot->next;
+	TM_SIGNAL_FENCE();
+	h->trim_looks++;
+	h->trim_rest++;
+	spend(work, 1);
+	if (head->mark != MARK_CANDIDATE || !mark(h, head, slot)) {
+		keep(h, slot);
+		return 0;
+	}
+	h->trim_rest--;
+	h->look->left[klass]--;
+	bytes = release_if_empty(h, head);
+	if (bytes != 0)
+		spend(work, RELEASE_WORK);
+	return bytes;
+}
+
+static size_t sort(struct tm_heap *h, uint32_t *work)
+{
+	size_t bytes = 0;
+
+	while (*work != 0) {
+		if (h->look->klass != 0 && h->look->left[h->look->klass] != 0 && has_rest(h)) {
+			bytes += sort_slot(h, work);
+			continue;
+		}
+		if (h->look->klass != 0)
+			finish_class(h);
+		if (++h->look->klass == TM_CLASSES) {
+			set_state(h, TM_LOOK_OFF);
+			break;
+		}
+		h->look->taken = false;
+	}
+	return bytes;
+}
+
+bool tm_look_ready(struct tm_heap *h)
+{
+	if (h->look == NULL)
+		h->look = tm_meta_alloc(sizeof(*h->look), TM_CACHE_LINE);
+	return h->look != NULL;
+}
+
+void tm_look_begin(struct tm_heap *h)
+{
+	if (h->look_state != TM_LOOK_OFF)
+		return;
+	(void)tm_look_ready(h);
+	tm_remote_flush(h);
+	if (tm_remote_waits(h))
+		tm_remote_drain(h);
+	tm_arena_settle(h);
+	h->first_slot_frees = 0;
+	h->trim_rest = 0;
+	h->look_ns = 0;
+	if (h->look == NULL)
+		return;
+	h->look->chosen = 0;
+	h->look->span = h->span_first;
+	h->look->klass = 0;
+	__builtin_memset(h->look->left, 0, sizeof(h->look->left));
+	set_state(h, TM_LOOK_CHOOSES);
+}
+
+size_t tm_look_step(struct tm_heap *h)
+{
+	uint32_t work = TM_LOOK_WORK;
+	size_t bytes = 0;
+
+	if (h->look_state == TM_LOOK_CHOOSES)
+		bytes += choose(h, &work);
+	if (h->look_state == TM_LOOK_SORTS && work != 0)
+		bytes += sort(h, &work);
+	if (bytes != 0)
+		h->look_spans = h->span_count + h->span_count / 8;
+	return bytes;
+}
+
+/* --- lists that ran empty, other heaps, forks ------------------------------------------------- */
+
+bool tm_look_refill(struct tm_heap *h, unsigned klass)
+{
+	struct tm_slot *slots = NULL, *last;
+
+	if (h->look == NULL)
+		return false;
+	if (klass == h->look->klass && h->look->kept != NULL) {
+		slots = h->look->kept;
+		h->look->kept = NULL;
+	} else if (h->look->looked[klass] != NULL) {
+		put_back(h, h->look->looked[klass]);
+		return h->list[klass] != NULL;
+	} else if (h->look->rest[klass] != NULL) {
+		slots = last = h->look->rest[klass];
+		/* the rest of a class that is being looked at is examined before it is used */
+		for (unsigned n = 1; n < SLICE_SLOTS && last->next != NULL; n++)
+			last = last->next;
+		if (h->look_state != TM_LOOK_SORTS || klass != h->look->klass) {
+			h->look->rest[klass] = NULL;
+		} else {
+			h->look->rest[klass] = last->next;
+			TM_SIGNAL_FENCE();
+			last->next = NULL;
+		}
+	}
+	TM_SIGNAL_FENCE();
+	h->list[klass] = slots;
+	return slots != NULL;
+}
+
+void tm_look_end(struct tm_heap *h)
+{
+	if (h->look_state == TM_LOOK_SORTS && h->look->klass != 0)
+		finish_class(h);
+	set_state(h, TM_LOOK_OFF);
+	if (h->look == NULL)
+		return;
+	for (unsigned klass = 1; klass < TM_CLASSES; klass++) {
+		struct tm_slot **link = &h->list[klass], *slots = h->look->rest[klass];
+
+		h->look->rest[klass] = NULL;
+		TM_SIGNAL_FENCE();
+		while (slots != NULL && *link != NULL)
+			link = &(*link)->next;
+		if (slots != NULL)
+			*link = slots;
+		while (h->look->looked[klass] != NULL)
+			put_back(h, h->look->looked[klass]);
+	}
+}
+
+void tm_look_transfer(struct tm_heap *from, struct tm_heap *to, unsigned klass)
+{
+	struct tm_looked *r;
+
+	if (from->look == NULL)
+		return;
+	if (from->look_state == TM_LOOK_SORTS && from->look->klass == klass) {
+		finish_class(from);
+		from->look->left[klass] = 0;
+	}
+	while (from->list[klass] == NULL && tm_look_refill(from, klass))
+		;
+	to->look->rest[klass] = from->look->rest[klass];
+	from->look->rest[klass] = NULL;
+	while ((r = from->look->looked[klass]) != NULL) {
+		unlink_looked(from, r);
+		r->prev = NULL;
+		r->next = to->look->looked[klass];
+		if (r->next != NULL)
+			r->next->prev = r;
+		to->look->looked[klass] = r;
+	}
+}
+
+void tm_look_marked_are_free(const struct tm_heap *h, unsigned klass)
+{
+	if (h->look == NULL)
+		return;
+	for (const struct tm_looked *r = h->look->looked[klass]; r != NULL; r = r->next)
+		for (uint32_t i = 0; r->head->side != NULL && i < r->head->nslots; i++)
+			if ((r->bits[i / 64] >> (i % 64) & 1) != 0)
+				tm_span_entry_set_free(r->head, i);
+}
+
+int tm_look_check(const struct tm_heap *h)
+{
+	if (h->look != NULL && h->look->kept != NULL && h->look_state != TM_LOOK_SORTS)
+		return __LINE__;
+	for (unsigned klass = 1; h->look != NULL && klass < TM_CLASSES; klass++) {
+		for (const struct tm_looked *r = h->look->looked[klass]; r != NULL; r = r->next) {
+			uint32_t n = 0;
+
+			if (r->head->looked != r || r->head->klass != klass ||
+			    (r->head->owner & ~TM_OWNER_BITS) != (uintptr_t)h)
+				return __LINE__;
+			if ((r->next != NULL && r->next->prev != r) ||
+			    (r->prev == NULL) != (r == h->look->looked[klass]))
+				return __LINE__;
+			for (uint32_t word = 0; word < r->words; word++)
+				n += (uint32_t)__builtin_popcountl(r->bits[word]);
+			if (n != r->count)
+				return __LINE__;
+		}
+	}
+	return 0;
+}
