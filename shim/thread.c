@@ -269,11 +269,15 @@ static TM_NOINLINE struct tm_thread_heap enter_slow(void)
 
 		if (tm_heap_word_is_none(word)) {
 			look_for_raw_fork();
-			if (self.state == THREAD_DEAD)
+			/* a handler that interrupts the use of the shared heap must take no lock */
+			if (self.state == THREAD_DEAD || self.shared != 0)
 				return enter_shared();
-			if (!birth())
-				return (struct tm_thread_heap){NULL, TM_THREAD_NONE};
-			continue;
+			if (birth())
+				continue;
+			/* no memory for a heap, or more threads than heaps: it shares one */
+			if (self.state == THREAD_NEW)
+				return enter_shared();
+			return (struct tm_thread_heap){NULL, TM_THREAD_NONE};
 		}
 		if (TM_UNLIKELY(is_wiped(word))) {
 			after_raw_fork();

@@ -4,7 +4,8 @@
  *
  * A thread gets a heap at its first slow path and gives it up in the last of libc's four rounds of
  * TSD destructors. After that its frees go to the owners' remote lists and its allocations to the
- * shared heap; the thread never gets another heap (H15).
+ * shared heap; the thread never gets another heap (H15). A thread that can't have a heap, since
+ * there are TM_HEAP_LIMIT or no memory for one, uses the shared heap until it can.
  */
 #ifndef TM_THREAD_H
 #define TM_THREAD_H
@@ -14,7 +15,7 @@
 
 enum tm_thread_hold {
 	TM_THREAD_OWN,    /* the thread's own heap, marked busy */
-	TM_THREAD_SHARED, /* the shared heap, locked: the thread has given its own up */
+	TM_THREAD_SHARED, /* the shared heap, locked: the thread has none of its own */
 	TM_THREAD_NONE,   /* none: a signal handler interrupted a holder, or no memory for a heap */
 };
 

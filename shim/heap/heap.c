@@ -18,6 +18,8 @@
 /* Heaps lie below the zone, far enough to leave room for the zone's tables. */
 #define BASE_DISTANCE ((uintptr_t)64 << 30)
 #define BASE_TRIES 64u
+/* The last numbers are for heaps that threads share: threads without one depend on it. */
+#define KEPT_FOR_ALL (1 + (uint32_t)TM_TIER_COUNT)
 /* An orphan is trimmed once this much plus an eighth of its size was freed into it. */
 #define ORPHAN_LOOK_BYTES ((size_t)256 << 10)
 
@@ -70,10 +72,10 @@ static int map_rows(uintptr_t at, uint32_t index)
 	return tm_mem_map_at((void *)at, TM_HEAP_STRIDE, PROT_READ | PROT_WRITE);
 }
 
-/* [heaps lock] */
-static struct tm_heap *create(void)
+/* [heaps lock] The heap's number is below `limit`. */
+static struct tm_heap *create(uint32_t limit)
 {
-	while (heaps.created < TM_HEAP_LIMIT) {
+	while (heaps.created < limit) {
 		uint32_t index = heaps.created++;
 		uintptr_t at = heaps.base + index * TM_HEAP_STRIDE;
 		int rc = tm_mem_map_at((void *)at, TM_HEAP_STRIDE, PROT_READ | PROT_WRITE);
@@ -158,7 +160,7 @@ struct tm_heap *tm_heap_shared(void)
 {
 	lock_heaps();
 	if (heaps.shared == NULL) {
-		heaps.shared = create();
+		heaps.shared = create(TM_HEAP_LIMIT);
 		if (heaps.shared != NULL) {
 			heaps.shared->birth = __atomic_load_n(&tm_account_birth, __ATOMIC_RELAXED);
 			atomic_store_explicit(&heaps.shared->state, TM_HEAP_OWNED,
@@ -185,7 +187,7 @@ struct tm_heap *tm_heap_annex(enum tm_tier tier, enum tm_part part)
 		return h;
 	lock_heaps();
 	h = atomic_load_explicit(&heaps.annex[tier], memory_order_relaxed);
-	if (h == NULL && (h = create()) != NULL) {
+	if (h == NULL && (h = create(TM_HEAP_LIMIT)) != NULL) {
 		h->tier = (uint8_t)tier;
 		h->part = (uint8_t)part;
 		h->birth = __atomic_load_n(&tm_account_birth, __ATOMIC_RELAXED);
@@ -236,7 +238,7 @@ struct tm_heap *tm_heap_adopt(uintptr_t *tls_word, int32_t tid, uintptr_t stack_
 		heaps.orphans = h->next_orphan;
 		atomic_fetch_sub_explicit(&heaps.orphan_count, 1, memory_order_relaxed);
 	} else {
-		h = create();
+		h = create(TM_HEAP_LIMIT - KEPT_FOR_ALL);
 	}
 	if (h != NULL) {
 		h->birth = __atomic_load_n(&tm_account_birth, __ATOMIC_RELAXED);
