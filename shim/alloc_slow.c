@@ -32,10 +32,6 @@
 #include "shim/samples.h"
 #include "shim/thread.h"
 
-/* Two looks at a heap are at least 100 ms apart, and 50 times the duration of the last one. */
-#define LOOK_PAUSE_MS 100u
-#define LOOK_SHARE 50u
-
 /* Requests with an explicit tier get a block of whole pages from this size on. */
 #define TIER_FROM_BYTES ((size_t)32 << 10)
 
@@ -111,17 +107,6 @@ static bool is_sure(struct tm_route_decision d)
 		(d.authority == TM_AUTHORITY_LEARNED || d.authority == TM_AUTHORITY_PROFILE));
 }
 
-static void look_at_heap(struct tm_heap *h)
-{
-	uint64_t before = tm_clock_ns(), after;
-
-	tm_look_begin(h);
-	(void)tm_look_step(h);
-	after = tm_clock_ns();
-	h->look_ns += after - before;
-	h->next_look_ms = after / 1000000 + LOOK_PAUSE_MS + h->look_ns / 1000000 * LOOK_SHARE;
-}
-
 /*
  * Goes on with a look, or begins one if frees had to wait because they came too soon after the last
  * one.
@@ -129,7 +114,7 @@ static void look_at_heap(struct tm_heap *h)
 static void look_later(struct tm_heap *h)
 {
 	if (tm_look_is_on(h) || (h->first_slot_frees != 0 && tm_clock_ms() >= h->next_look_ms))
-		look_at_heap(h);
+		tm_trim_after_frees(h);
 }
 
 static void *take_pages(struct tm_heap *h, const struct tm_large_request *large)
@@ -305,7 +290,7 @@ static void give_slot(void *p, struct tm_granule *g, struct tm_thread_heap held)
 	bool big = false;
 
 	if (result == TM_GIVE_TRIM) {
-		look_at_heap(held.heap);
+		tm_trim_after_frees(held.heap);
 		big = tm_heap_size(held.heap) >= TM_PURGE_KICK_BYTES / TM_GRANULE_BYTES;
 	}
 	tm_thread_leave(held);

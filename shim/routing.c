@@ -35,7 +35,7 @@
 /* The thread's name is read at each of its first requests, later at one in this many. */
 #define NAMED_AT_ONCE 64u
 #define NAMED_MS 25u
-/* A census takes at most 1/50 of the time. */
+/* A census takes at most 1/50 of the time, and is made in steps (TM_ROUTING_CENSUS_WORK). */
 #define CENSUS_SHARE 50u
 /* A row is temporary if at most 1/16 of its births is live: the others have died soon. */
 #define STAY_SHARE 16u
@@ -58,6 +58,8 @@ struct mine {
 	uint64_t looked_ms;
 	uint32_t census_epoch;
 	uint64_t next_census_ns;
+	uint64_t census_ns; /* that the last one has taken so far */
+	bool counts;        /* a census goes on */
 	struct note *notes; /* TM_HEAP_ROWS, mapped for the first census */
 	uint32_t rows;      /* tm_routing.rows when the rows were last reset */
 };
@@ -328,21 +330,48 @@ static bool is_temporary(struct tm_heap *h, uint32_t n, struct note *note)
 	return d.tier == TM_TIER_TEMPORARY && tm_routing_phase() == TM_PHASE_SERVE;
 }
 
-static void census(struct tm_heap *h, struct note *notes)
+static void begin_census(struct tm_heap *h, struct note *notes)
 {
-	uint32_t rows = h->rows;
-
-	for (uint32_t n = 0; n < rows; n++) {
+	for (uint32_t n = 0; n < h->rows; n++) {
 		notes[n].before = notes[n].alive;
 		notes[n].alive = 0;
 	}
-	for (const struct tm_granule *g = tm_granule_at(h->span_first); g != NULL;
-	     g = tm_granule_at(g->next))
-		if (g->kind == TM_SPAN_MEDIUM && g->side != NULL)
+	h->census_span = h->span_first;
+	h->census_block = h->arena_first;
+}
+
+/*
+ * Count on. False: some spans remain. What is born in the meantime counts as dead if its span was
+ * counted before.
+ */
+static bool count_some(struct tm_heap *h, struct note *notes)
+{
+	uint32_t work = TM_ROUTING_CENSUS_WORK, used;
+
+	while (h->census_span != 0 && work != 0) {
+		const struct tm_granule *g = tm_granule_at(h->census_span);
+
+		h->census_span = g->next;
+		used = TM_ROUTING_SPAN_WORK;
+		if (g->kind == TM_SPAN_MEDIUM && g->side != NULL) {
 			count_alive(notes, g);
-	for (const struct tm_arena_block *b = h->arena_first; b != NULL; b = b->next)
+			used += g->carved;
+		}
+		work -= (uint32_t)tm_bits_min(used, work);
+	}
+	while (h->census_block != NULL && work != 0) {
+		const struct tm_arena_block *b = h->census_block;
+
+		h->census_block = b->next;
 		count_alive(notes, b->granule);
-	for (uint32_t n = 1; n < rows; n++) {
+		work -= (uint32_t)tm_bits_min(TM_ARENA_LINES, work);
+	}
+	return h->census_span == 0 && h->census_block == NULL;
+}
+
+static void end_census(struct tm_heap *h, struct note *notes)
+{
+	for (uint32_t n = 1; n < h->rows; n++) {
 		bool temporary = is_temporary(h, n, &notes[n]);
 
 		if (h->lists_of_row[n] != TM_RULED_LISTS)
@@ -355,17 +384,27 @@ static void look_at_epoch(struct tm_heap *h, struct mine *mine)
 	uint32_t epoch = tm_lifetime_now(&tm_routing.route.epoch);
 	uint64_t before, after;
 
-	if (epoch == mine->census_epoch || (before = tm_clock_ns()) < mine->next_census_ns)
-		return;
-	if (mine->notes == NULL)
-		mine->notes = tm_mem_map(page_round(TM_HEAP_ROWS * sizeof(struct note)));
-	if (mine->notes == NULL)
-		return;
-	mine->census_epoch = epoch;
-	tm_arena_epoch(h, epoch);
-	census(h, mine->notes);
+	before = tm_clock_ns();
+	if (!mine->counts) {
+		if (epoch == mine->census_epoch || before < mine->next_census_ns)
+			return;
+		if (mine->notes == NULL)
+			mine->notes = tm_mem_map(page_round(TM_HEAP_ROWS * sizeof(struct note)));
+		if (mine->notes == NULL)
+			return;
+		mine->census_epoch = epoch;
+		mine->census_ns = 0;
+		mine->counts = true;
+		tm_arena_epoch(h, epoch);
+		begin_census(h, mine->notes);
+	}
+	if (count_some(h, mine->notes)) {
+		mine->counts = false;
+		end_census(h, mine->notes);
+	}
 	after = tm_clock_ns();
-	mine->next_census_ns = after + (after - before) * CENSUS_SHARE;
+	mine->census_ns += after - before;
+	mine->next_census_ns = after + mine->census_ns * CENSUS_SHARE;
 }
 
 void tm_routing_look(struct tm_heap *h)
@@ -378,17 +417,21 @@ void tm_routing_look(struct tm_heap *h)
 	if (mine->period == 0) {
 		mine->period = LOOK_FIRST;
 	} else if (is_ready()) {
+		bool counted = mine->counts;
+
 		tell_requests(h);
 		follow_phase();
 		look_at_epoch(h, mine);
-		if (now - mine->looked_ms > LOOK_MS)
+		if (counted)
+			; /* this interval was a shorter one */
+		else if (now - mine->looked_ms > LOOK_MS)
 			mine->period = (int32_t)tm_bits_max((unsigned)mine->period / 2, LOOK_MIN);
 		else
 			mine->period =
 				(int32_t)tm_bits_min((unsigned)mine->period * 2 + 1, LOOK_MAX);
 	}
 	mine->looked_ms = now;
-	h->medium_left = mine->period;
+	h->medium_left = mine->counts ? LOOK_MIN : mine->period;
 }
 
 /* Applies a rule's huge= to the whole units inside a block. */

@@ -48,6 +48,13 @@ struct tm_route_decision tm_routing_decide(struct tm_heap *h,
 void tm_routing_look(struct tm_heap *h);
 
 /*
+ * For that it counts live objects, in one call at most about so many entries; a span costs this much
+ * more. Several calls, a few requests apart, count a large heap.
+ */
+#define TM_ROUTING_CENSUS_WORK 65536u
+#define TM_ROUTING_SPAN_WORK 48u
+
+/*
  * The tier that a rule assigns to a request of 1 to 64 KiB; TM_TIER_ALL: no rule does. Lines of a
  * profile are ignored: at such sizes learning anew is quicker than the lookup would pay.
  * *ret_reach = TM_ROUTING_NO_RULE: no rule can ever match a request of this size from this site.

@@ -137,6 +137,8 @@ static void unlink_block(struct tm_heap *h, struct tm_arena_block *b)
 		h->arena_rover = b->next;
 	if (h->arena_aged == b)
 		h->arena_aged = b->next;
+	if (h->census_block == b)
+		h->census_block = b->next;
 }
 
 /* Records of released blocks are kept for the heap's next block. */

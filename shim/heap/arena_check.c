@@ -40,6 +40,7 @@ TM_AT_START_CODE void tm_arena_fork_child(struct tm_heap *h, enum tm_arena_entri
 	h->arena_current = NULL;
 	h->arena_rover = NULL;
 	h->arena_aged = NULL;
+	h->census_block = NULL;
 	for (struct tm_arena_block *b = h->arena_first; b != NULL; prev = b, b = b->next) {
 		b->prev = prev;
 		h->arena_blocks++;

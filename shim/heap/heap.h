@@ -124,6 +124,8 @@ struct tm_heap {
 	struct tm_arena_block *arena_rover;   /* [owner] where the next search for a hole begins */
 	struct tm_arena_block *arena_spare;   /* [owner] unused records */
 	struct tm_arena_block *arena_aged;    /* [owner] where the next check of ages begins */
+	struct tm_arena_block *census_block;  /* [owner] next ones that a census counts, */
+	uint32_t census_span;                 /* [owner] see shim/routing.c */
 	uint32_t arena_epoch;                 /* [owner] see arena.h */
 	uint32_t arena_blocks;                /* [owner] */
 	uint32_t arena_look;                  /* [owner] as look_spans, for arena_blocks */

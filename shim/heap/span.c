@@ -74,6 +74,8 @@ static void unlink_span(struct tm_heap *h, struct tm_granule *g)
 	if (next != NULL)
 		next->prev = g->prev;
 	tm_look_skip(h, g);
+	if (h->census_span == tm_granule_ref(g))
+		h->census_span = g->next;
 	h->span_count--;
 }
 

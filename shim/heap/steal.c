@@ -245,6 +245,10 @@ static void take_from_sleeper(struct tm_heap *h, void *arg)
 /* A growing heap spends at most a twentieth of its time on looks. */
 #define GROWTH_SHARE 20u
 
+/* Two looks after frees are at least 100 ms apart, and 50 times the duration of the last one. */
+#define FREES_PAUSE_MS 100u
+#define FREES_SHARE 50u
+
 /* `trimmed_mark` of an orphan of which a look, but no trim, was made. */
 #define MARK_LOOKED 2u
 
@@ -377,6 +381,17 @@ size_t tm_trim_before_growth(struct tm_heap *h)
 	h->look_ns += after - before;
 	h->next_growth_ns = after + h->look_ns * GROWTH_SHARE;
 	return bytes;
+}
+
+void tm_trim_after_frees(struct tm_heap *h)
+{
+	uint64_t before = tm_clock_ns(), after;
+
+	tm_look_begin(h);
+	(void)tm_look_step(h);
+	after = tm_clock_ns();
+	h->look_ns += after - before;
+	h->next_look_ms = after / 1000000 + FREES_PAUSE_MS + h->look_ns / 1000000 * FREES_SHARE;
 }
 
 void tm_trim_before_block(struct tm_heap *h, enum tm_part part, size_t bytes)

@@ -41,6 +41,9 @@ size_t tm_trim_for_memory(struct tm_heap *h);
 size_t tm_trim_before_growth(struct tm_heap *h);
 bool tm_trim_goes_on(const struct tm_heap *h);
 
+/* Frees left room in many spans: look for wholly free ones. Goes on with a look that is on. */
+void tm_trim_after_frees(struct tm_heap *h);
+
 /*
  * The same before a block of this many bytes is taken from `part`, at most once per 8 MiB of
  * growth.
