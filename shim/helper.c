@@ -42,7 +42,7 @@ static struct {
 	_Atomic uint32_t stop; /* 1: end now */
 	uint32_t generation;   /* [lock] of the image that started it */
 	int32_t process;       /* [lock] process that owns that image; 0: unknown */
-	bool registered;
+	int32_t leaving;       /* [lock] tid of the last one, until it has left the process; 0 */
 	bool never;
 	_Atomic uint32_t stay; /* 1: keeps running, to answer the command's requests */
 	char *memory;          /* [lock] stack and control block; reused by the next helper */
@@ -136,6 +136,22 @@ static void wait_gone(void)
 			     &limit); /* the kernel wakes shared waiters */
 }
 
+/*
+ * The kernel clears tid while the thread still counts as one of the process: unshare and setns are
+ * refused a moment longer. A tid that stays belongs to another thread by now, which the bound is for.
+ */
+static void wait_left(void)
+{
+	const struct timespec moment = {.tv_nsec = 50000L};
+
+	for (int i = 0; helper.leaving != 0 && i < 20000; i++) {
+		if (tm_sys_tgkill(tm_sys_getpid(), helper.leaving, 0) != 0)
+			break;
+		tm_sys_futex(&helper.stop, FUTEX_WAIT_PRIVATE, 1, &moment);
+	}
+	helper.leaving = 0;
+}
+
 static long start_thread(void)
 {
 	char *memory = thread_memory();
@@ -154,6 +170,7 @@ static long start_thread(void)
 	tid = tm_helper_clone(HELPER_CLONE_FLAGS, memory + STACK_BYTES, &helper.tid, &helper.tid,
 			      tls, run);
 	(void)tm_sys_sigprocmask(2 /* SIG_SETMASK */, &old, NULL);
+	helper.leaving = tid > 0 ? (int32_t)tid : 0;
 	return tid;
 }
 
@@ -171,6 +188,7 @@ static void forget_parents(void)
 		return;
 	helper.generation = tm_fork_generation();
 	helper.process = 0;
+	helper.leaving = 0;
 	atomic_store_explicit(&helper.tid, 0, memory_order_relaxed);
 }
 
@@ -231,6 +249,7 @@ void tm_helper_stop(void)
 	atomic_store_explicit(&helper.stop, 1, memory_order_release);
 	tm_sys_futex(&helper.stop, FUTEX_WAKE_PRIVATE, 1, NULL);
 	wait_gone();
+	wait_left();
 	tm_lock_release(&helper.lock);
 }
 
@@ -248,6 +267,7 @@ TM_AT_START_CODE void tm_helper_fork_child(void)
 	(void)tm_lock_acquire(&helper.lock);
 	helper.generation = tm_fork_generation();
 	helper.process = tm_thread_id(); /* the only thread; no system call (filters) */
+	helper.leaving = 0;
 	atomic_store_explicit(&helper.tid, 0, memory_order_relaxed);
 	if (tm_purge_mode() == TM_PURGE_TICKING)
 		tm_purge_set_mode(TM_PURGE_WATCHED);
