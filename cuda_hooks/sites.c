@@ -3,6 +3,7 @@
 
 #include "shim/base/bits.h"
 #include "shim/base/hash.h"
+#include "shim/os/mem.h"
 
 #define BITS 12u
 #define CYCLES 8u /* deaths before a class is temporary */
@@ -26,7 +27,8 @@ struct record {
 	uint8_t tier;
 } TM_ALIGNED(TM_CACHE_LINE);
 
-static struct record records[(1u << BITS) / 4 * 3];
+#define RECORDS ((1u << BITS) / 4 * 3)
+static struct record *records; /* [lock] mapped for the first one */
 static uint32_t used;
 static uint16_t by_key[1u << BITS]; /* numbers; 0: unused */
 
@@ -48,7 +50,11 @@ static uint32_t find(uint64_t site, unsigned class, uint32_t now_ms)
 	for (; by_key[at] != 0; at = (at + 1) % TM_ARRAY_LEN(by_key))
 		if (records[by_key[at]].key == key)
 			return by_key[at];
-	if (used + 1 == TM_ARRAY_LEN(records))
+	if (used + 1 == RECORDS)
+		return 0;
+	if (records == NULL)
+		records = tm_mem_map(RECORDS * sizeof(*records));
+	if (records == NULL)
 		return 0;
 	used++;
 	records[used] =
@@ -168,9 +174,10 @@ void tm_sites_died(uint32_t number, uint32_t born_ms, uint32_t now_ms)
 
 void tm_sites_vet(uint32_t number, bool fine)
 {
-	struct record *all = &records[records[number].site];
+	struct record *all;
 	if (number == 0)
 		return;
+	all = &records[records[number].site];
 	all->vetted = true;
 	all->demoted |= !fine;
 }

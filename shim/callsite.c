@@ -35,8 +35,8 @@ _Static_assert(TABLE_SLOTS >= 2 * TM_LEDGER_STACKS, "probes stay short");
 #define STACK_DOUBLINGS_MAX 4u
 #define DEEP_INTERVAL ((int64_t)4 << 10)
 
-static uint32_t table[TABLE_SLOTS]; /* [atomic] index + 1 of a stack, by its key; 0: free */
-static uint32_t samples;            /* [atomic] of all threads; a lost one does no harm */
+static void *_Atomic table_at; /* TABLE_SLOTS numbers, [atomic] index + 1 of a stack, by its key */
+static uint32_t samples;       /* [atomic] of all threads; a lost one does no harm */
 static TM_TLS int64_t sample_left;
 
 static struct tm_ledger_stack *stack_at(uint32_t index)
@@ -55,8 +55,14 @@ static size_t slot_of(const struct tm_row *row)
 	return tm_hash_slot((uint64_t)row->site | (uint64_t)row->height << 48, TABLE_BITS);
 }
 
+/* NULL: no memory. */
+static uint32_t *get_table(void)
+{
+	return tm_mem_once(&table_at, TABLE_SLOTS * sizeof(uint32_t));
+}
+
 /* The first stack of the key from this hash slot on; NULL: none, and *slot is the free slot. */
-static struct tm_ledger_stack *find(const struct tm_row *row, size_t *slot)
+static struct tm_ledger_stack *find(const uint32_t *table, const struct tm_row *row, size_t *slot)
 {
 	for (;; *slot = (*slot + 1) % TABLE_SLOTS) {
 		uint32_t index = __atomic_load_n(&table[*slot], __ATOMIC_ACQUIRE);
@@ -143,7 +149,8 @@ static bool take_record(struct tm_ledger_header *header, uint32_t *ret_index)
 	return true;
 }
 
-static void add(const struct tm_row *row, const struct capture *c, size_t slot, uint32_t weight)
+static void add(uint32_t *table, const struct tm_row *row, const struct capture *c, size_t slot,
+		uint32_t weight)
 {
 	struct tm_ledger_header *header = tm_ledger_header();
 	struct tm_ledger_stack *s = NULL;
@@ -183,13 +190,15 @@ TM_NOINLINE void tm_callsite_new(const struct tm_heap *h, const struct tm_row *r
 {
 	size_t slot = slot_of(row);
 	struct capture *c;
+	uint32_t *table;
 
-	if (tm_ledger_header() == NULL || find(row, &slot) != NULL)
+	if (tm_ledger_header() == NULL || (table = get_table()) == NULL ||
+	    find(table, row, &slot) != NULL)
 		return;
 	c = capture(h, site);
 	if (c == NULL)
 		return;
-	add(row, c, slot, 1);
+	add(table, row, c, slot, 1);
 	put_away(c);
 }
 
@@ -197,16 +206,19 @@ TM_NOINLINE void tm_callsite_new(const struct tm_heap *h, const struct tm_row *r
 static void note(const struct tm_row *row, const struct capture *c, uint32_t weight)
 {
 	size_t slot = slot_of(row);
+	uint32_t *table = get_table();
 	struct tm_ledger_stack *s;
 
-	for (unsigned n = 0; (s = find(row, &slot)) != NULL; n++) {
+	if (table == NULL)
+		return;
+	for (unsigned n = 0; (s = find(table, row, &slot)) != NULL; n++) {
 		if (s->hash == c->hash || n == VARIANTS_MAX) {
 			__atomic_fetch_add(&s->samples, weight, __ATOMIC_RELAXED);
 			return;
 		}
 		slot = (slot + 1) % TABLE_SLOTS;
 	}
-	add(row, c, slot, weight);
+	add(table, row, c, slot, weight);
 }
 
 static TM_NOINLINE void sample_now(const struct tm_heap *h, const struct tm_row *row,
@@ -249,8 +261,10 @@ void tm_callsite_sample(const struct tm_heap *h, const struct tm_row *row, size_
 
 void tm_callsite_fork_child(void)
 {
+	uint32_t *table = atomic_load_explicit(&table_at, memory_order_relaxed);
+
 	samples = 0;
-	for (uint32_t i = 0; i < TABLE_SLOTS; i++)
+	for (uint32_t i = 0; table != NULL && i < TABLE_SLOTS; i++)
 		if (table[i] != 0)
 			table[i] = 0;
 	tm_python_fork_child();

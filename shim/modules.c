@@ -13,6 +13,7 @@
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
 #include "shim/os/maps.h"
+#include "shim/os/mem.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 #include "shim/routing.h"
@@ -36,8 +37,8 @@ struct known {
 };
 
 static struct tm_lock lock = TM_LOCK_INIT(TM_RANK_SITES);
-static struct known known[TM_LEDGER_MODULES]; /* [lock] */
-static uint32_t count;                        /* [lock] */
+static struct known *known; /* [lock] TM_LEDGER_MODULES of them, mapped for the first one */
+static uint32_t count;      /* [lock] */
 
 static uintptr_t bias_of(uintptr_t begin, const Elf64_Phdr *p, unsigned n)
 {
@@ -173,7 +174,9 @@ static void add(const struct tm_unwind_object *object)
 	struct tm_ledger_header *header = tm_ledger_header();
 	struct tm_ledger_module *m = count < TM_LEDGER_MODULES ? record_at(count) : NULL;
 
-	if (m == NULL) {
+	if (known == NULL)
+		known = tm_mem_map(TM_LEDGER_MODULES * sizeof(*known));
+	if (m == NULL || known == NULL) {
 		header->modules_lost++;
 		return;
 	}

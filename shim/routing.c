@@ -130,7 +130,7 @@ static TM_NOINLINE bool make_ready(void)
 	tm_lock_acquire(&tm_routing.lock);
 	if (!atomic_load_explicit(&tm_routing.ready, memory_order_relaxed)) {
 		/* not with a tight memory limit: the program needs the memory more */
-		if (TM_SITES_BYTES <= tm_zone_room() / 16)
+		if (TM_SITES_BYTES <= tm_zone_room() / 64)
 			memory.sites = tm_mem_map(page_round(TM_SITES_BYTES));
 		memory.site_rules = tm_routing.route.site_rules;
 		if (memory.sites != NULL) {

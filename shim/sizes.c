@@ -7,6 +7,7 @@
 #include "shim/heap/size_class.h"
 #include "shim/ledger.h"
 #include "shim/os/lock.h"
+#include "shim/os/mem.h"
 
 #define SLOT_BITS 13
 #define SLOTS (1u << SLOT_BITS)
@@ -94,15 +95,20 @@ void tm_sizes_remove(uint64_t size)
 /* --- slots ------------------------------------------------------------------------------------ */
 
 /* [lock of samples.c] by record */
-static struct {
+struct counted {
 	uint32_t live;
 	uint64_t ever;
-} census[TM_LEDGER_SIZES];
+};
+static void *_Atomic census_at; /* TM_LEDGER_SIZES of them */
+static struct counted *census;
 static bool counting;
 
 void tm_sizes_census_begin(void)
 {
 	counting = tm_ledger_header() != NULL && !tm_deep_is_wanted();
+	if (counting)
+		census = tm_mem_once(&census_at, TM_LEDGER_SIZES * sizeof(*census));
+	counting = counting && census != NULL;
 	if (counting)
 		__builtin_memset(census, 0, count * sizeof(census[0]));
 }

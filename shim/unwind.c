@@ -4,10 +4,12 @@
 #include <elf.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 
 #include "shim/base/hash.h"
 #include "shim/elf.h"
 #include "shim/os/maps.h"
+#include "shim/os/mem.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 #include "shim/unwind_cfi.h"
@@ -163,8 +165,9 @@ struct known {
 _Static_assert(sizeof(struct known) == 32, "two to a cache line");
 _Static_assert(sizeof(kept) <= 16, "they fit");
 
-static struct known table[1u << TABLE_BITS] TM_ALIGNED(TM_CACHE_LINE);
-static uint16_t generation; /* [atomic] */
+#define TABLE_BYTES (sizeof(struct known) << TABLE_BITS)
+static void *_Atomic table_at; /* mapped for the first row, so at a cache line's start */
+static uint16_t generation;    /* [atomic] */
 
 void tm_unwind_forget(void)
 {
@@ -177,7 +180,7 @@ static uint16_t generation_now(void)
 }
 
 /* 2-way set, one cache line: frames of one stack should not evict each other. */
-static struct known *place_of(uintptr_t pc, size_t way)
+static struct known *place_of(struct known *table, uintptr_t pc, size_t way)
 {
 	return &table[tm_hash_slot(pc, TABLE_BITS) ^ way];
 }
@@ -194,7 +197,10 @@ static bool read_row(const struct known *k, uintptr_t pc, struct known *ret)
 
 static bool known_row(uintptr_t pc, struct known *ret)
 {
-	return read_row(place_of(pc, 0), pc, ret) || read_row(place_of(pc, 1), pc, ret);
+	struct known *table = atomic_load_explicit(&table_at, memory_order_acquire);
+
+	return table != NULL && (read_row(place_of(table, pc, 0), pc, ret) ||
+				 read_row(place_of(table, pc, 1), pc, ret));
 }
 
 static bool condense(const struct tm_unwind_row *row, uintptr_t pc, struct known *ret)
@@ -221,12 +227,16 @@ static bool condense(const struct tm_unwind_row *row, uintptr_t pc, struct known
 
 static void keep_row(const struct known *new)
 {
-	struct known *k = place_of(new->pc, 0);
-	uint64_t old = __atomic_load_n(&k->pc, __ATOMIC_RELAXED);
-	struct known other;
+	struct known *table = tm_mem_once(&table_at, TABLE_BYTES);
+	struct known *k, other;
+	uint64_t old;
 
+	if (table == NULL)
+		return;
+	k = place_of(table, new->pc, 0);
+	old = __atomic_load_n(&k->pc, __ATOMIC_RELAXED);
 	if (old != 0 && old != new->pc && read_row(k, old, &other)) {
-		k = place_of(new->pc, 1);
+		k = place_of(table, new->pc, 1);
 		old = __atomic_load_n(&k->pc, __ATOMIC_RELAXED);
 	}
 	if ((old & WRITING) != 0 ||

@@ -2,11 +2,13 @@
 #include "shim/heap/meta.h"
 
 #include "shim/base/bits.h"
+#include "shim/heap/zone.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
 
 /* Only touched pages become resident, so a chunk costs mostly address space. */
 #define CHUNK_BYTES ((size_t)256 << 10)
+#define SCANTY_CHUNK_BYTES ((size_t)32 << 10)
 #define LARGE_BYTES (CHUNK_BYTES / 2)
 #define GRAIN ((size_t)16)
 #define CLASSES 17 /* 16, 32, ... 1 MiB: more than LARGE_BYTES */
@@ -43,12 +45,14 @@ static void *bump(size_t piece, size_t align)
 	char *p = (char *)tm_bits_align_up((uintptr_t)meta.at, align);
 
 	if (meta.at == NULL || p + piece > meta.end) {
-		char *chunk = tm_mem_map(CHUNK_BYTES);
+		size_t bytes =
+			tm_zone_is_scanty() ? tm_bits_max(piece, SCANTY_CHUNK_BYTES) : CHUNK_BYTES;
+		char *chunk = tm_mem_map(bytes);
 
 		if (chunk == NULL)
 			return NULL;
-		meta.mapped += CHUNK_BYTES;
-		meta.end = chunk + CHUNK_BYTES;
+		meta.mapped += bytes;
+		meta.end = chunk + bytes;
 		p = chunk;
 	}
 	meta.at = p + piece;

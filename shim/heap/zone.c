@@ -16,6 +16,8 @@
 #define TM_GIANT_BYTES ((size_t)1 << TM_GIANT_SHIFT)
 #define TABLE_STEP ((size_t)64 << 20)  /* zone bytes that one growth of the tables covers */
 #define TABLE_GRAIN ((size_t)64 << 10) /* the largest kernel page size there is */
+/* Where less room is left than this, tables are grown by what is needed. */
+#define TABLE_STEP_SCANTY ((size_t)4 << 20)
 #define TABLE_GAP ((size_t)1 << 30)
 #define TABLES_BELOW (3 * TABLE_GAP) /* granules, tags, units: a gap each, for a zone of 1 TiB */
 
@@ -111,7 +113,8 @@ static void *table_addr(int table)
 static int map_table(int table, size_t zone_bytes)
 {
 	struct table *t = &tables[table];
-	size_t want = tm_bits_align_up(zone_bytes >> t->shift, TABLE_GRAIN);
+	size_t want = tm_bits_align_up(zone_bytes >> t->shift,
+				       tm_zone_is_scanty() ? tm_proc_page_bytes() : TABLE_GRAIN);
 	char *from = (char *)table_addr(table) + t->mapped;
 	bool again = t->begun > t->mapped;
 	int err;
@@ -135,7 +138,8 @@ static int map_table(int table, size_t zone_bytes)
 /* Extend the tables to cover `bytes` of the zone. What was mapped before a failure is kept. */
 static TM_AT_START_CODE int cover(size_t bytes)
 {
-	size_t want = tm_bits_min(tm_bits_align_up(bytes, TABLE_STEP), tm_zone.limit);
+	size_t step = tm_zone_is_scanty() ? TABLE_STEP_SCANTY : TABLE_STEP;
+	size_t want = tm_bits_min(tm_bits_align_up(bytes, step), tm_zone.limit);
 
 	if (bytes <= front.covered)
 		return 0;

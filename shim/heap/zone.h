@@ -106,6 +106,12 @@ TM_INLINE size_t tm_zone_room(void)
 	return __atomic_load_n(&tm_zone.room, __ATOMIC_RELAXED);
 }
 
+/* Whether it is so little that memory for our own structures is mapped in small pieces, too. */
+TM_INLINE bool tm_zone_is_scanty(void)
+{
+	return TM_UNLIKELY(tm_zone_room() < (size_t)64 << 20);
+}
+
 /* Lower that to `bytes`. */
 TM_INLINE void tm_zone_limit_room(size_t bytes)
 {

@@ -3,6 +3,7 @@
 #include "shim/os/mem.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 
 #include "shim/os/own.h"
 #include "shim/os/sys.h"
@@ -88,6 +89,20 @@ TM_AT_START_CODE void *tm_mem_map(size_t bytes)
 		return NULL;
 	tm_own_add((uintptr_t)got, bytes);
 	return (void *)got;
+}
+
+void *tm_mem_once(void *_Atomic *at, size_t bytes)
+{
+	void *known = atomic_load_explicit(at, memory_order_acquire);
+	void *mine;
+
+	if (TM_LIKELY(known != NULL))
+		return known;
+	mine = tm_mem_map(bytes);
+	if (mine == NULL || atomic_compare_exchange_strong(at, &known, mine))
+		return mine;
+	(void)tm_mem_unmap_raw(mine, bytes);
+	return known;
 }
 
 TM_AT_START_CODE int tm_mem_protect(void *at, size_t bytes, int prot)

@@ -44,6 +44,13 @@ int tm_mem_map_fixed(void *at, size_t bytes, int prot);
 /* Maps readable and writable zero pages at an address of the kernel's choice. */
 void *tm_mem_map(size_t bytes);
 
+/*
+ * A table that few processes need, in a mapping of its own: bytes that nobody touches count where
+ * data is limited (RLIMIT_DATA, RLIMIT_AS, mlockall), too. The first caller maps it, zeroed, and it
+ * stays. NULL: no memory; the next call tries again. Any thread, any signal handler.
+ */
+void *tm_mem_once(void *_Atomic *at, size_t bytes);
+
 int tm_mem_protect(void *at, size_t bytes, int prot);
 
 int tm_mem_unmap(void *at, size_t bytes);

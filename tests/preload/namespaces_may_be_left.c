@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * H27 H72: what sandboxes do in the middle of their life: a process with one thread of its own, whose freed
+ * H27: what sandboxes do in the middle of their life: a process with one thread of its own, whose freed
  * memory has just started the helper thread, leaves what only a process with a single thread may leave.
  * Failure: EINVAL, because the helper is still one of its threads.
  */
