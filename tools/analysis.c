@@ -99,7 +99,7 @@ static void add_capture(struct tm_analysis *a)
 	c->counts = TM_DOC_EXACT;
 	c->stack_interval_bytes = h->features & TM_LEDGER_HAS_SAMPLES ? 524288 : 0;
 	c->sites_dropped = 0;
-	c->pre_attach = h->before_objects != 0;
+	c->pre_attach = h->before_span_bytes != 0;
 	c->window_ms = h->window_ms;
 	c->windows = h->windows;
 }
@@ -255,7 +255,9 @@ static void add_blind_spots(struct tm_analysis *a)
 	blind(a, other,
 	      h->forked ? "bytes inherited over the fork or of sites beyond the table"
 			: "bytes from before the account or of sites beyond the table");
-	blind(a, h->before_bytes, "bytes from before the ledger");
+	blind(a, h->before_span_bytes,
+	      "bytes of spans from before the ledger, whose objects are in no count of live ones "
+	      "(none with TIERMALLOC_DIR or 'tiermalloc run')");
 	blind(a, h->private_bytes, "bytes of entries outside the file");
 	blind(a, a->ledger->torn, "damaged records");
 	blind(a, h->modules_lost, "modules that did not fit");

@@ -25,7 +25,9 @@ static void print_totals(struct tm_text *t, const struct tm_document *doc)
 	tm_text_prose(t, TM_TEXT_PLAIN, 2,
 		      "live %" PRIu64 " objects, %" PRIu64 " bytes requested (%s, in slots %s), %s",
 		      objects, live, tm_text_bytes(text, live), tm_text_bytes(more, slots),
-		      doc->capture.counts == TM_DOC_SAMPLED ? "sampled" : "exact");
+		      doc->capture.counts == TM_DOC_SAMPLED ? "sampled"
+		      : doc->capture.pre_attach ? "without older spans (see blind spots)"
+						: "exact");
 	tm_text_line(t, TM_TEXT_PLAIN, "allocated %" PRIu64 " objects, %s, by %zu sites", ever,
 		     tm_text_bytes(text, bytes), doc->sites.count);
 }

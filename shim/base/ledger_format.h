@@ -189,10 +189,12 @@ struct tm_ledger_header {
 	uint32_t stop_us; /* how long the threads were stopped, including the fork */
 	uint64_t scanned_bytes;
 	uint64_t scan_ms; /* when the last pass ended */
-	/* Objects older than the ledger (it begins when the process holds more than 4 MiB). */
-	uint64_t before_objects;
-	uint64_t before_bytes;
-	uint64_t before_span_bytes; /* spans whose side entries stay outside the file */
+	uint64_t unused[2];
+	/*
+	 * Spans older than the ledger whose side entries stay outside the file: it begins when the
+	 * process holds more than 4 MiB, which other threads may use then.
+	 */
+	uint64_t before_span_bytes;
 	/* Since version 3. The program's marks since the ledger began, as of the last sample. */
 	uint64_t sessions, sessions_ended, tokens;
 	uint64_t sheets;      /* [atomic] n written: the last is number (n - 1) % 2 */

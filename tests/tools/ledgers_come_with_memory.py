@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Without TIERMALLOC_DIR a process has a ledger while it holds more than 4 MiB. Objects from before are
 # in it, exactly; it goes at a clean exit and stays after a kill; a forked child gets its own.
+import json
 import os, re, struct, subprocess, sys, time
 
 sys.path.insert(0, os.path.join(os.environ["TM_SRC"], "tests/tools"))
@@ -126,6 +127,12 @@ h = Ledger(path).header
 n, b = live(path)
 assert 0 < h["before_span_bytes"] <= 6 << 20, h["before_span_bytes"]
 assert n <= objects + 40 and b >= size - h["before_span_bytes"], (n, objects, b, size)
+report = [os.environ["TM_BUILD"] + "/tiermalloc", "report", path]
+text = subprocess.run(report, capture_output=True, text=True).stdout
+assert "slots" in text and ", exact" not in text, text
+document = json.loads(subprocess.run(report + ["--json"], capture_output=True, text=True).stdout)
+assert document["capture"]["pre_attach"], document["capture"]
+assert any(str(h["before_span_bytes"]) in spot for spot in document["blind_spots"]), document["blind_spots"]
 go_on(p)
 p.wait()
 
