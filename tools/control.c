@@ -20,6 +20,9 @@
 #define SCAN_ANSWER_MS 3000u
 /* Time between the two passes, for windows of a minute; scaled for shorter ones. */
 #define PASSES_APART_MS 15000u
+/* Waits go in steps: the process may end meanwhile. */
+#define STEP_MS 20u
+#define PAUSE_STEP_MS 200u
 
 static struct tm_ledger_header *map_header(const char *path)
 {
@@ -50,9 +53,10 @@ static void wait_on(uint32_t *word, uint32_t value, unsigned ms)
 	syscall(SYS_futex, word, FUTEX_WAIT, value, &t, NULL, 0);
 }
 
-/* Asks and waits. 0: answered; else not in time. */
+/* Asks and waits. 0: answered; -ESRCH: the process has ended; else not in time. */
 static int ask(struct tm_ledger_header *h, enum tm_ledger_control what, unsigned wait_ms)
 {
+	const struct tm_ledger look = {.header = *h};
 	uint64_t end = now_ms() + wait_ms;
 
 	__atomic_store_n(&h->control, what, __ATOMIC_RELAXED);
@@ -65,7 +69,9 @@ static int ask(struct tm_ledger_header *h, enum tm_ledger_control what, unsigned
 			return h->control_error;
 		if (now_ms() >= end)
 			return -ETIMEDOUT;
-		wait_on(&h->control_done, done, 20);
+		if (h->clean_exit != 0 || !tm_ledger_runs(&look))
+			return -ESRCH;
+		wait_on(&h->control_done, done, STEP_MS);
 	}
 }
 
@@ -81,21 +87,25 @@ static int scan_twice(struct tm_ledger_header *h)
 		return rc;
 	if (isatty(2) && apart > 1000)
 		fprintf(stderr, "tiermalloc: second pass in %u s\n", apart / 1000);
-	const struct timespec t = {apart / 1000, (long)(apart % 1000) * 1000000};
-	nanosleep(&t, NULL);
+	const struct tm_ledger look = {.header = *h};
+	for (unsigned slept = 0; slept < apart && h->clean_exit == 0 && tm_ledger_runs(&look);) {
+		unsigned step = apart - slept < PAUSE_STEP_MS ? apart - slept : PAUSE_STEP_MS;
+
+		nanosleep(&(struct timespec){0, (long)step * 1000000}, NULL);
+		slept += step;
+	}
 	rc = ask(h, TM_LEDGER_SCAN_STOP, SCAN_WAIT_MS);
 	return rc == 0 ? TM_CONTROL_SCANNED : rc;
 }
 
 int tm_control_prepare(const char *path, bool scan)
 {
-	struct tm_ledger look = {.path = path};
 	struct tm_ledger_header *h = map_header(path);
 	int rc = TM_CONTROL_NOT_ASKED;
 
 	if (h == NULL)
 		return scan && errno == EACCES ? -EACCES : TM_CONTROL_NOT_ASKED;
-	look.header = *h;
+	const struct tm_ledger look = {.path = path, .header = *h};
 	if (h->magic == TM_LEDGER_MAGIC && h->version == TM_LEDGER_VERSION &&
 	    tm_ledger_runs(&look)) {
 		int fresh = ask(h, TM_LEDGER_REFRESH, REFRESH_WAIT_MS);

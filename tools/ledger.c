@@ -235,6 +235,8 @@ uint64_t tm_ledger_start_time(uint32_t pid)
 {
 	char path[32], text[1024];
 	unsigned long long start = 0;
+	char state = 0;
+	long threads = 0;
 
 	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
 	FILE *f = fopen(path, "re");
@@ -247,8 +249,11 @@ uint64_t tm_ledger_start_time(uint32_t pid)
 	char *end = strrchr(text, ')');
 	if (end == NULL ||
 	    sscanf(end + 1,
-		   "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
-		   &start) != 1)
+		   " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld %*s %llu",
+		   &state, &threads, &start) != 3)
+		return 0;
+	/* gone, though its parent hasn't asked; with threads, only the first of them has ended */
+	if ((state == 'Z' || state == 'X') && threads <= 1)
 		return 0;
 	return start;
 }

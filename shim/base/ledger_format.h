@@ -190,10 +190,7 @@ struct tm_ledger_header {
 	uint64_t scanned_bytes;
 	uint64_t scan_ms; /* when the last pass ended */
 	uint64_t unused[2];
-	/*
-	 * Spans older than the ledger whose side entries stay outside the file: it begins when the
-	 * process holds more than 4 MiB, which other threads may use then.
-	 */
+	/* Spans with side entries outside the file: other threads used them when it began. */
 	uint64_t before_span_bytes;
 	/* Since version 3. The program's marks since the ledger began, as of the last sample. */
 	uint64_t sessions, sessions_ended, tokens;
