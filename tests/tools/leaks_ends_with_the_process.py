@@ -16,22 +16,27 @@ TOOL = os.environ["TM_BUILD"] + "/tiermalloc"
 env = dict(os.environ, LD_PRELOAD=os.environ["TM_LIB"], TIERMALLOC_DIR=os.getcwd() + "/ledgers")
 WORK = """
 import time
+print(flush=True)
 while True:
     kept = [bytearray(700 + i) for i in range(9000)]
     time.sleep(.005)
 """
-subject = subprocess.Popen([sys.executable, "-c", WORK], env=env)
-for _ in range(1200):
-    found = os.listdir("ledgers") if os.path.isdir("ledgers") else []
-    if found and os.path.getsize("ledgers/" + found[0]) > 0:
-        break
-    time.sleep(0.05)
-path = "ledgers/" + found[0]
+subject = subprocess.Popen([sys.executable, "-c", WORK], env=env, stdout=subprocess.PIPE)
+# the program runs: its ledger is there
+subject.stdout.readline()
+path = "ledgers/" + os.listdir("ledgers")[0]
+ledger = Ledger(path)
+
+
+def passes():
+    return ledger.record("header", 0)["scan_passes"]
+
+
 # on a busy machine the first pass may come too late for it to wait for another
 for _ in range(8):
+    before = passes()
     leaks = subprocess.Popen([TOOL, "leaks", path, "--json"], stdout=subprocess.PIPE, text=True)
-    before = Ledger(path).header["scan_passes"]
-    while leaks.poll() is None and Ledger(path).header["scan_passes"] == before:
+    while leaks.poll() is None and passes() == before:
         time.sleep(0.05)
     if leaks.poll() is None:
         break
