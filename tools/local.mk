@@ -9,6 +9,8 @@ libtmtools_a_CFLAGS = $(AM_CFLAGS)
 libtmtools_a_SOURCES = \
 	%reldir%/growth.c \
 	%reldir%/growth.h \
+	%reldir%/ranges.c \
+	%reldir%/ranges.h \
 	%reldir%/trend.c \
 	%reldir%/trend.h
 tiermalloc_SOURCES = \

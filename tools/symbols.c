@@ -2,6 +2,10 @@
 /*
  * symbols: implementation with elfutils: one Dwfl per module, addresses as in the file. See
  * symbols.h.
+ *
+ * libdw's own look-ups walk a whole unit's tree, and a whole symbol table, for each address. Both
+ * are walked once here, into tables that are searched: of a unit at its first address, of a symbol
+ * table at the module's first.
  */
 #include "tools/symbols.h"
 
@@ -17,9 +21,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/ranges.h"
+
+/* Blocks and inlined functions within each other: compilers nest a few dozen. */
+#define SCOPES_MAX 256
+
 struct text {
 	struct text *next;
 	char at[];
+};
+
+struct unit {
+	struct unit *next;
+	Dwarf_Off offset;
+	struct tm_ranges children; /* their addresses, by the offsets of their DIEs */
 };
 
 struct module {
@@ -31,6 +46,9 @@ struct module {
 	Dwfl_Module *mod; /* NULL: no file found */
 	bool has_dwarf, has_symtab;
 	const char *trouble; /* reason why there is none */
+	struct unit *units;
+	struct tm_ranges symbols; /* by number in the symbol table; empty until the first look-up */
+	bool has_symbols;
 };
 
 struct tm_symbols {
@@ -100,6 +118,14 @@ void tm_symbols_free(struct tm_symbols *s)
 		struct module *m = s->modules;
 
 		s->modules = m->next;
+		while (m->units) {
+			struct unit *unit = m->units;
+
+			m->units = unit->next;
+			tm_ranges_clear(&unit->children);
+			free(unit);
+		}
+		tm_ranges_clear(&m->symbols);
 		if (m->dwfl)
 			dwfl_end(m->dwfl);
 		free(m->path);
@@ -288,20 +314,87 @@ static const char *call_site(Dwarf_Die *die, Dwarf_Die *unit, unsigned *ret_line
 	return dwarf_filesrc(files, word, NULL, NULL);
 }
 
-/*
- * Scopes around an address as nested in the code, innermost first. dwarf_getscopes alone continues
- * from an inlined function to the scope of its source.
- */
-static int innermost_out(Dwarf_Die *unit, Dwarf_Addr address, Dwarf_Die **ret_scopes)
-{
-	Dwarf_Die *source_scopes = NULL;
-	int count = dwarf_getscopes(unit, address, &source_scopes);
+/* --- tables of addresses ---------------------------------------------------------------------- */
 
-	if (count > 0)
-		count = dwarf_getscopes_die(&source_scopes[0], ret_scopes);
-	free(source_scopes);
-	return count;
+static void add_children(struct unit *unit, Dwarf_Die *die)
+{
+	Dwarf_Die child;
+
+	if (dwarf_child(die, &child) != 0)
+		return;
+	do {
+		Dwarf_Addr base, low, high;
+		ptrdiff_t at = 0;
+
+		while ((at = dwarf_ranges(&child, at, &base, &low, &high)) > 0)
+			tm_ranges_add(&unit->children, low, high, dwarf_dieoffset(&child));
+	} while (dwarf_siblingof(&child, &child) == 0);
+	tm_ranges_sort(&unit->children);
 }
+
+/* The table of a unit, made at its first use. Without memory it is short or NULL. */
+static struct unit *unit_of(struct module *m, Dwarf_Die *die)
+{
+	Dwarf_Off offset = dwarf_dieoffset(die);
+	struct unit *unit;
+
+	for (unit = m->units; unit; unit = unit->next) {
+		if (unit->offset == offset)
+			return unit;
+	}
+	unit = calloc(1, sizeof(*unit));
+	if (unit == NULL)
+		return NULL;
+	unit->offset = offset;
+	unit->next = m->units;
+	m->units = unit;
+	add_children(unit, die);
+	return unit;
+}
+
+/* Replaces a DIE by its first child that contains the address; false: there is none. */
+static bool step_in(Dwarf_Die *die, uint64_t address)
+{
+	Dwarf_Die child;
+
+	if (dwarf_child(die, &child) != 0)
+		return false;
+	do {
+		if (dwarf_haspc(&child, address) > 0) {
+			*die = child;
+			return true;
+		}
+	} while (dwarf_siblingof(&child, &child) == 0);
+	return false;
+}
+
+/*
+ * Finds the scopes around an address as nested in the code, the outermost first: the unit's child
+ * and what lies in it. Returns how many; those beyond the room are left out.
+ */
+static size_t find_nested(struct module *m, Dwarf_Die *die, uint64_t address, Dwarf_Die *ret_scopes,
+			  size_t room)
+{
+	struct unit *unit = unit_of(m, die);
+	const struct tm_range *r = unit ? tm_ranges_find(&unit->children, address) : NULL;
+	Dwarf_Off first = r ? r->number : 0;
+	Dwarf_Die scope;
+	size_t n = 0;
+
+	/* If functions overlap, the first one of the file counts. */
+	while (r && (r = tm_ranges_next(&unit->children, r, address)) != NULL) {
+		if (r->number < first)
+			first = r->number;
+	}
+	if (first == 0 || dwarf_offdie(dwarf_cu_getdwarf(die->cu), first, &scope) == NULL)
+		return 0;
+	do {
+		ret_scopes[n++] = scope;
+	} while (n < room && step_in(&scope, address));
+	return n;
+}
+
+/* --- look-ups --------------------------------------------------------------------------------- */
 
 /*
  * Finds the inlined functions at the address and the function that contains them, with the lines of
@@ -311,7 +404,7 @@ static size_t find_scopes(struct tm_symbols *s, struct module *m, uint64_t addre
 			  struct tm_symbol *ret, size_t room)
 {
 	Dwarf_Addr bias;
-	Dwarf_Die *unit = dwfl_module_addrdie(m->mod, address, &bias), *scopes = NULL;
+	Dwarf_Die *unit = dwfl_module_addrdie(m->mod, address, &bias), scopes[SCOPES_MAX];
 	Dwfl_Line *line = dwfl_module_getsrc(m->mod, address);
 	const char *file = NULL;
 	int number = 0;
@@ -322,8 +415,8 @@ static size_t find_scopes(struct tm_symbols *s, struct module *m, uint64_t addre
 	if (line)
 		file = dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
 	unsigned at = number > 0 ? (unsigned)number : 0;
-	int count = innermost_out(unit, address - bias, &scopes);
-	for (int i = 0; i < count && n < room; i++) {
+	size_t count = find_nested(m, unit, address - bias, scopes, SCOPES_MAX);
+	for (size_t i = count; i-- > 0 && n < room;) {
 		int tag = dwarf_tag(&scopes[i]);
 
 		if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram)
@@ -342,16 +435,65 @@ static size_t find_scopes(struct tm_symbols *s, struct module *m, uint64_t addre
 	}
 	if (n > 0)
 		ret[n - 1].is_inlined = false;
-	free(scopes);
 	return n;
+}
+
+/* Makes the table of a module's symbols that have a name, an address and a size. */
+static void add_symbols(struct module *m)
+{
+	int count = dwfl_module_getsymtab(m->mod);
+
+	m->has_symbols = true;
+	for (int i = 1; i < count; i++) {
+		GElf_Sym sym;
+		GElf_Addr at;
+		GElf_Word section;
+		const char *name =
+			dwfl_module_getsym_info(m->mod, i, &sym, &at, &section, NULL, NULL);
+		int type = GELF_ST_TYPE(sym.st_info);
+
+		if (name && name[0] && section != SHN_UNDEF && sym.st_size > 0 &&
+		    type != STT_SECTION && type != STT_FILE && type != STT_TLS)
+			tm_ranges_add(&m->symbols, at, at + sym.st_size, (uint64_t)i);
+	}
+	tm_ranges_sort(&m->symbols);
+}
+
+/*
+ * The name of the symbol whose size covers an address. Where several do, libdw chooses: it prefers
+ * global ones, but reads the whole table for it.
+ */
+static const char *symbol_at(struct module *m, uint64_t address, uint64_t *ret_offset)
+{
+	GElf_Off offset = 0;
+	GElf_Sym sym;
+	const char *name;
+
+	if (!m->has_symbols)
+		add_symbols(m);
+	const struct tm_range *only = tm_ranges_find(&m->symbols, address);
+	if (only == NULL && !m->symbols.failed)
+		return NULL;
+	if (only && !m->symbols.failed && tm_ranges_next(&m->symbols, only, address) == NULL) {
+		GElf_Addr at;
+
+		*ret_offset = address - only->low;
+		return dwfl_module_getsym_info(m->mod, (int)only->number, &sym, &at, NULL, NULL,
+					       NULL);
+	}
+	name = dwfl_module_addrinfo(m->mod, address, &offset, &sym, NULL, NULL, NULL);
+	/* Only if the symbol's size covers the address. */
+	if (name == NULL || offset >= sym.st_size)
+		return NULL;
+	*ret_offset = offset;
+	return name;
 }
 
 size_t tm_symbols_find(struct tm_symbols *s, const struct tm_symbols_module *want, uint64_t address,
 		       struct tm_symbol *ret, size_t room)
 {
 	struct module *m = module_of(s, want);
-	GElf_Off offset = 0;
-	GElf_Sym sym;
+	uint64_t offset;
 	size_t n = 0;
 
 	if (m == NULL || m->mod == NULL || room == 0)
@@ -362,9 +504,8 @@ size_t tm_symbols_find(struct tm_symbols *s, const struct tm_symbols_module *wan
 		return n;
 	if (!m->has_symtab)
 		return n;
-	const char *name = dwfl_module_addrinfo(m->mod, address, &offset, &sym, NULL, NULL, NULL);
-	/* Only if the symbol's size covers the address. */
-	if (name == NULL || offset >= sym.st_size)
+	const char *name = symbol_at(m, address, &offset);
+	if (name == NULL)
 		return n;
 	if (n == 0)
 		ret[n++] = (struct tm_symbol){.from = TM_SYMBOLS_SYMTAB};
@@ -377,15 +518,12 @@ const char *tm_symbols_variable(struct tm_symbols *s, const struct tm_symbols_mo
 {
 	struct module *m = module_of(s, want);
 	struct tm_symbol symbol = {0};
-	GElf_Off offset = 0;
-	GElf_Sym sym;
 
 	if (m == NULL || m->mod == NULL || !m->has_symtab)
 		return NULL;
-	const char *name = dwfl_module_addrinfo(m->mod, address, &offset, &sym, NULL, NULL, NULL);
-	if (name == NULL || offset >= sym.st_size)
+	const char *name = symbol_at(m, address, ret_offset);
+	if (name == NULL)
 		return NULL;
-	*ret_offset = offset;
 	set_name(s, &symbol, name);
 	return symbol.function;
 }
