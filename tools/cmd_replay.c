@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* replay: reports what the policies would do with a recorded trace. */
-#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "policies/rules_match.h"
@@ -110,23 +110,26 @@ static void print_sites(const struct tm_replay *r, uint32_t top)
 		       mib(s->tier[TM_TIER_PERSISTENT].bytes), mib(s->tier[TM_TIER_SESSION].bytes),
 		       mib(s->tier[TM_TIER_TEMPORARY].bytes), wrong,
 		       tm_route_authority_name((enum tm_authority)s->authority));
-		if (s->frame.module.len)
-			printf("%.*s+%#llx\n", (int)s->frame.module.len, s->frame.module.at,
+		if (s->frame.module.len) {
+			char *module = tm_text_fit_copy(s->frame.module.at, s->frame.module.len);
+
+			printf("%s+%#llx\n", module ? module : "?",
 			       (unsigned long long)s->frame.offset);
-		else
+			free(module);
+		} else {
 			printf("unknown\n");
+		}
 	}
 }
 
 static void print(const struct tm_replay *replay, const struct tm_trace *trace, const char *file,
 		  uint32_t top)
 {
-	char shown[PATH_MAX];
+	char *shown = tm_text_fit_copy(file, strlen(file));
 
-	snprintf(shown, sizeof(shown), "%s", file);
-	tm_text_fit_defuse(shown, TM_TEXT_UTF8);
-	printf("%s: %llu events, %.1f s\n\n", shown, (unsigned long long)trace->event_count,
-	       seconds(replay->end_ns));
+	printf("%s: %llu events, %.1f s\n\n", shown ? shown : "?",
+	       (unsigned long long)trace->event_count, seconds(replay->end_ns));
+	free(shown);
 	print_tiers(replay);
 	print_phase(replay);
 	print_arenas(replay);

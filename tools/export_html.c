@@ -13,6 +13,7 @@
 #include "tools/buffer.h"
 #include "tools/export.h"
 #include "tools/sha256.h"
+#include "tools/text_fit.h"
 
 extern const char tm_page_style[], tm_page_style_end[], tm_page_script[], tm_page_script_end[];
 
@@ -47,14 +48,17 @@ static void put_hash(FILE *out, const char *begin, const char *end)
 
 static void put_escaped(FILE *out, const char *text)
 {
-	for (; *text; text++) {
-		if (*text == '<')
+	char *shown = tm_text_fit_copy(text, strlen(text));
+
+	for (const char *c = shown ? shown : "?"; *c; c++) {
+		if (*c == '<')
 			fputs("&lt;", out);
-		else if (*text == '&')
+		else if (*c == '&')
 			fputs("&amp;", out);
 		else
-			putc(*text, out);
+			putc(*c, out);
 	}
+	free(shown);
 }
 
 static const char *without_folder(const char *path)

@@ -14,6 +14,7 @@
 
 #include "tools/document_fields.h"
 #include "tools/export.h"
+#include "tools/text_fit.h"
 
 struct writer {
 	FILE *out;
@@ -23,14 +24,14 @@ struct writer {
 
 static void put_label_text(FILE *out, const char *text)
 {
-	for (; *text; text++) {
-		if (*text == '\\' || *text == '"')
+	char *shown = tm_text_fit_copy(text, strlen(text));
+
+	for (const char *c = shown ? shown : "?"; *c; c++) {
+		if (*c == '\\' || *c == '"')
 			putc('\\', out);
-		if (*text == '\n')
-			fputs("\\n", out);
-		else
-			putc(*text, out);
+		putc(*c, out);
 	}
+	free(shown);
 }
 
 static void put_label(const struct writer *w, const char *key, const char *text)

@@ -77,6 +77,15 @@ char *tm_text_fit_format(const char *format, va_list args)
 	return text;
 }
 
+char *tm_text_fit_copy(const char *from, size_t len)
+{
+	char *text = strndup(from, len);
+
+	if (text)
+		tm_text_fit_defuse(text, TM_TEXT_UTF8);
+	return text;
+}
+
 /* Bytes and columns of the first character. */
 static size_t look(const char *text, size_t *ret_columns)
 {

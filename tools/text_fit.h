@@ -26,6 +26,9 @@ void tm_text_fit_defuse(char *text, enum tm_text_set set);
 /* A text for one line, defused, UTF-8 in any locale. Owned by the caller; NULL: no memory. */
 char *tm_text_fit_format(const char *format, va_list args) TM_PRINTF(1, 0);
 
+/* A defused copy, UTF-8 in any locale. Owned by the caller; NULL: no memory. */
+char *tm_text_fit_copy(const char *text, size_t len);
+
 /* Length in bytes of the longest prefix that fits into that many columns. */
 size_t tm_text_fit_cut(const char *text, size_t columns);
 size_t tm_text_fit_columns(const char *text);

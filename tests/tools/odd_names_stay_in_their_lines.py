@@ -3,6 +3,7 @@
 """A program whose name holds line breaks and control characters: they neither steer a terminal nor begin a line,
 and above all no rule in what 'tune' writes and no mapping in what jeprof reads."""
 import os
+import struct
 import subprocess
 import sys
 
@@ -50,5 +51,14 @@ heap = subprocess.run([TOOL, "export", "--format", "heap_v2", ledger, "-o", "-"]
                       check=False).stdout.partition("MAPPED_LIBRARIES:\n")[2]
 if "\\012qz" not in heap or not all(" r-xp " in line for line in heap.splitlines()):
     problems.append("mappings: %r" % heap[:600])
+for form in ("prometheus", "html"):
+    look("export", "--format", form, ledger, "-o", "-")
+# A trace names its modules.
+lines = "module 0 x\x1b[31mqz\nframe 0 0 16\nstack 0 0\n".encode()
+with open("odd.tmt", "wb") as f:
+    f.write(b"TMTRACE1" + struct.pack("<QQQ", 1, 2, len(lines)) +
+            struct.pack("<QQIIIIHBB", 1000, 1 << 20, 1, 0, 0, 64, 0, 1, 0) + lines)
+if "x?[31mqz+0x10" not in look("replay", "--top", "5", "odd.tmt"):
+    problems.append("replay names no module")
 print("\n".join(problems))
 sys.exit(bool(problems))
