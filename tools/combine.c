@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/combine.h"
+#include "tools/combine_parts.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/base/fmt.h"
-#include "tools/analysis.h"
-
 /* --- sites by id ------------------------------------------------------------------------------ */
-
-struct index {
-	const struct tm_doc_site **at;
-	size_t count;
-};
 
 static int by_id(const void *a, const void *b)
 {
@@ -21,9 +12,9 @@ static int by_id(const void *a, const void *b)
 		      (*(const struct tm_doc_site *const *)b)->id);
 }
 
-static struct index index_of(struct tm_document *memory, const struct tm_document *doc)
+struct tm_combine_index tm_combine_index(struct tm_document *memory, const struct tm_document *doc)
 {
-	struct index i = {NULL, doc->sites.count};
+	struct tm_combine_index i = {NULL, doc->sites.count};
 
 	i.at = tm_document_alloc(memory, (i.count + 1) * sizeof(*i.at));
 	for (size_t k = 0; k < i.count; k++)
@@ -40,7 +31,7 @@ static bool is_same(const char *a, const char *b)
 	return strncmp(a, b, x < y ? x : y) == 0;
 }
 
-static const struct tm_doc_site *find(const struct index *i, const char *id)
+const struct tm_doc_site *tm_combine_find(const struct tm_combine_index *i, const char *id)
 {
 	size_t low = 0, high = i->count;
 
@@ -61,12 +52,8 @@ static const struct tm_doc_site *find(const struct index *i, const char *id)
 
 /* --- stacks of another document --------------------------------------------------------------- */
 
-struct places {
-	uint32_t module, frame; /* offsets of the other document's indices in this one */
-};
-
-static void add_modules(struct tm_document *doc, const struct tm_document *from,
-			struct places *places)
+void tm_combine_add_modules(struct tm_document *doc, const struct tm_document *from,
+			    struct tm_combine_places *places)
 {
 	places->module = (uint32_t)doc->modules.count;
 	places->frame = (uint32_t)doc->frames.count;
@@ -96,7 +83,7 @@ static void add_modules(struct tm_document *doc, const struct tm_document *from,
 }
 
 static uint32_t add_stack(struct tm_document *doc, const struct tm_document *from, uint32_t stack,
-			  const struct places *places)
+			  const struct tm_combine_places *places)
 {
 	if (stack >= from->stacks.count)
 		return TM_DOC_NOWHERE;
@@ -109,8 +96,9 @@ static uint32_t add_stack(struct tm_document *doc, const struct tm_document *fro
 	return (uint32_t)s->id;
 }
 
-static struct tm_doc_site *add_site(struct tm_document *doc, const struct tm_document *from,
-				    const struct tm_doc_site *old, const struct places *places)
+struct tm_doc_site *tm_combine_add_site(struct tm_document *doc, const struct tm_document *from,
+					const struct tm_doc_site *old,
+					const struct tm_combine_places *places)
 {
 	uint32_t stack = add_stack(doc, from, old->stack, places);
 	struct tm_doc_site *s = tm_document_add(doc, TM_DOC_SITES);
@@ -127,7 +115,7 @@ static struct tm_doc_site *add_site(struct tm_document *doc, const struct tm_doc
 
 /* --- device memory ---------------------------------------------------------------------------- */
 
-static bool is_text(const char *a, const char *b)
+bool tm_combine_is_text(const char *a, const char *b)
 {
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
@@ -135,13 +123,14 @@ static bool is_text(const char *a, const char *b)
 static struct tm_doc_gpu *find_gpu(const struct tm_document *doc, const struct tm_doc_gpu *like)
 {
 	for (size_t i = 0; i < doc->gpu.count; i++) {
-		if (doc->gpu.at[i].dev == like->dev && is_text(doc->gpu.at[i].api, like->api))
+		if (doc->gpu.at[i].dev == like->dev &&
+		    tm_combine_is_text(doc->gpu.at[i].api, like->api))
 			return &doc->gpu.at[i];
 	}
 	return NULL;
 }
 
-static struct tm_doc_gpu *same_gpu(struct tm_document *doc, const struct tm_doc_gpu *like)
+struct tm_doc_gpu *tm_combine_same_gpu(struct tm_document *doc, const struct tm_doc_gpu *like)
 {
 	struct tm_doc_gpu *g = find_gpu(doc, like);
 
@@ -155,32 +144,10 @@ static struct tm_doc_gpu *same_gpu(struct tm_document *doc, const struct tm_doc_
 	return g;
 }
 
-/*
- * Contexts are handles within a process: another run has different ones, so any unmatched row will
- * do.
- */
-static struct tm_doc_gpu_site *find_gpu_site(const struct tm_doc_gpu *g,
-					     const struct tm_doc_gpu_site *like)
-{
-	struct tm_doc_gpu_site *other = NULL;
-
-	for (size_t i = 0; i < g->sites.count; i++) {
-		struct tm_doc_gpu_site *s = &g->sites.at[i];
-
-		if (!is_text(s->site, like->site) || s->tier != like->tier || s->base_live_objs)
-			continue;
-		if (s->context == like->context)
-			return s;
-		if (other == NULL)
-			other = s;
-	}
-	return other;
-}
-
-static struct tm_doc_gpu_site *add_gpu_site(struct tm_document *doc, struct tm_doc_gpu *g,
-					    const struct tm_document *from,
-					    const struct tm_doc_gpu_site *old,
-					    const struct places *places)
+struct tm_doc_gpu_site *tm_combine_add_gpu_site(struct tm_document *doc, struct tm_doc_gpu *g,
+						const struct tm_document *from,
+						const struct tm_doc_gpu_site *old,
+						const struct tm_combine_places *places)
 {
 	uint32_t stack = add_stack(doc, from, old->stack, places);
 	struct tm_doc_gpu_site *s = tm_document_add_gpu_site(doc, g);
@@ -191,407 +158,4 @@ static struct tm_doc_gpu_site *add_gpu_site(struct tm_document *doc, struct tm_d
 	s->kind = tm_document_text(doc, old->kind);
 	s->reserved_by = tm_document_text(doc, old->reserved_by);
 	return s;
-}
-
-static void compare_gpu(struct tm_document *doc, const struct tm_document *a,
-			const struct places *places)
-{
-	for (size_t i = 0; i < doc->gpu.count; i++) {
-		struct tm_doc_gpu *g = &doc->gpu.at[i];
-
-		for (size_t k = 0; k < g->sites.count; k++)
-			g->sites.at[k].base_live_bytes = g->sites.at[k].base_live_objs = 0;
-	}
-	for (size_t i = 0; i < a->gpu.count; i++) {
-		struct tm_doc_gpu *g = same_gpu(doc, &a->gpu.at[i]);
-
-		for (size_t k = 0; k < a->gpu.at[i].sites.count; k++) {
-			const struct tm_doc_gpu_site *old = &a->gpu.at[i].sites.at[k];
-			struct tm_doc_gpu_site *s = find_gpu_site(g, old);
-
-			if (s == NULL) {
-				s = add_gpu_site(doc, g, a, old, places);
-				s->live_bytes = s->live_objs = 0;
-				s->growing = false;
-			}
-			s->base_live_bytes = old->live_bytes;
-			s->base_live_objs = old->live_objs;
-		}
-	}
-}
-
-/* --- diff ------------------------------------------------------------------------------------- */
-
-static void set_base(struct tm_doc_site *site, const struct tm_doc_site *base)
-{
-	site->base_alloc_objs = base ? base->alloc_objs : 0;
-	site->base_alloc_bytes = base ? base->alloc_bytes : 0;
-	site->base_live_objs = base ? base->live_objs : 0;
-	site->base_live_bytes = base ? base->live_bytes : 0;
-}
-
-static int64_t grown(const struct tm_doc_site *s)
-{
-	return (int64_t)(s->live_bytes - s->base_live_bytes);
-}
-
-static int by_growth(const void *a, const void *b)
-{
-	int64_t x = grown(a), y = grown(b);
-
-	if (x != y)
-		return x < y ? 1 : -1;
-	return strcmp(((const struct tm_doc_site *)a)->id, ((const struct tm_doc_site *)b)->id);
-}
-
-static const char *signed_bytes(char buf[24], uint64_t now, uint64_t then)
-{
-	buf[0] = now < then ? '-' : '+';
-	tm_fmt_bytes(buf + 1, 23, now < then ? then - now : now - then);
-	return buf;
-}
-
-/* Sets the verdict: by how much live and resident bytes differ. */
-static void compare(struct tm_document *doc)
-{
-	struct tm_doc_verdict *v = &doc->verdict;
-	uint64_t now = 0, then = 0;
-	char live[24], resident[24];
-	bool known = doc->balance.rss_bytes != TM_DOC_UNKNOWN &&
-		     doc->diff.base.rss_bytes != TM_DOC_UNKNOWN;
-
-	for (size_t i = 0; i < doc->sites.count; i++) {
-		now += doc->sites.at[i].live_bytes;
-		then += doc->sites.at[i].base_live_bytes;
-	}
-	v->text = tm_document_format(
-		doc, "live %s, resident %s", signed_bytes(live, now, then),
-		known ? signed_bytes(resident, doc->balance.rss_bytes, doc->diff.base.rss_bytes)
-		      : "not known of both");
-}
-
-void tm_combine_diff(struct tm_document *doc, const struct tm_document *a)
-{
-	struct index before = index_of(doc, a), after;
-	struct places places;
-	size_t own = doc->sites.count;
-
-	for (size_t i = 0; i < own; i++)
-		set_base(&doc->sites.at[i], find(&before, doc->sites.at[i].id));
-	after = index_of(doc, doc);
-	/*
-	 * The index points into the list, which moves when sites are added: collect first, add
-	 * later.
-	 */
-	unsigned char *gone = tm_document_alloc(doc, before.count + 1);
-	for (size_t i = 0; i < before.count; i++)
-		gone[i] = find(&after, before.at[i]->id) == NULL;
-	add_modules(doc, a, &places);
-	for (size_t i = 0; i < before.count; i++) {
-		if (gone[i])
-			set_base(add_site(doc, a, before.at[i], &places), before.at[i]);
-	}
-	if (doc->sites.count)
-		qsort(doc->sites.at, doc->sites.count, sizeof(*doc->sites.at), by_growth);
-	compare_gpu(doc, a, &places);
-	doc->kind = TM_DOC_DIFF;
-	doc->diff.a = tm_document_text(doc, a->process.ledger);
-	doc->diff.b = doc->process.ledger;
-	doc->diff.a_unix_ns = a->capture.t1_unix_ns;
-	doc->diff.b_unix_ns = doc->capture.t1_unix_ns;
-	doc->diff.base = a->balance;
-	compare(doc);
-}
-
-/* --- merge ------------------------------------------------------------------------------------ */
-
-static void add(uint64_t *sum, uint64_t more)
-{
-	if (more == TM_DOC_UNKNOWN)
-		return;
-	*sum = *sum == TM_DOC_UNKNOWN ? more : *sum + more;
-}
-
-static void add_delta(int64_t *sum, int64_t more)
-{
-	if (more == TM_DOC_UNKNOWN_DELTA)
-		return;
-	*sum = *sum == TM_DOC_UNKNOWN_DELTA ? more : *sum + more;
-}
-
-/* Contexts differ between processes: never merge two rows. */
-static void add_gpu(struct tm_document *doc, const struct tm_document *more,
-		    const struct places *places)
-{
-	for (size_t i = 0; i < more->gpu.count; i++) {
-		const struct tm_doc_gpu *from = &more->gpu.at[i];
-		struct tm_doc_gpu *to = same_gpu(doc, from);
-
-		add(&to->live_bytes, from->live_bytes);
-		add(&to->peak, from->peak);
-		add(&to->live_objs, from->live_objs);
-		add(&to->alloc_objs, from->alloc_objs);
-		add(&to->alloc_bytes, from->alloc_bytes);
-		for (size_t k = 0; k < from->sites.count; k++)
-			add_gpu_site(doc, to, more, &from->sites.at[k], places);
-	}
-}
-
-static void add_gpu_pools(struct tm_document *doc, const struct tm_document *more)
-{
-	for (size_t i = 0; i < more->gpu_pools.count; i++) {
-		struct tm_doc_gpu_pool *p = tm_document_add(doc, TM_DOC_GPU_POOLS);
-
-		*p = more->gpu_pools.at[i];
-		p->pool = tm_document_text(doc, p->pool);
-	}
-}
-
-static void add_figures(struct tm_doc_site *to, const struct tm_doc_site *from)
-{
-	add(&to->alloc_objs, from->alloc_objs);
-	add(&to->alloc_bytes, from->alloc_bytes);
-	add(&to->free_objs, from->free_objs);
-	add(&to->free_bytes, from->free_bytes);
-	add(&to->live_objs, from->live_objs);
-	add(&to->live_bytes, from->live_bytes);
-	add(&to->slot_bytes, from->slot_bytes);
-	add(&to->frag_pinned_bytes, from->frag_pinned_bytes);
-	add(&to->unreachable_objs, from->unreachable_objs);
-	add(&to->unreachable_bytes, from->unreachable_bytes);
-}
-
-static void add_balance(struct tm_doc_balance *to, const struct tm_doc_balance *from)
-{
-	add(&to->rss_bytes, from->rss_bytes);
-	add_delta(&to->live_req, from->live_req);
-	add_delta(&to->internal, from->internal);
-	add_delta(&to->external, from->external);
-	add_delta(&to->cached, from->cached);
-	add_delta(&to->metadata, from->metadata);
-	add_delta(&to->other_anon, from->other_anon);
-	add_delta(&to->file, from->file);
-	add_delta(&to->pinned, from->pinned);
-	add_delta(&to->nonresident, from->nonresident);
-	add_delta(&to->residual, from->residual);
-}
-
-static int by_live(const void *a, const void *b)
-{
-	const struct tm_doc_site *x = a, *y = b;
-
-	if (x->live_bytes != y->live_bytes)
-		return x->live_bytes < y->live_bytes ? 1 : -1;
-	return strcmp(x->id, y->id);
-}
-
-static void add_leaks(struct tm_document *doc, const struct tm_document *more)
-{
-	for (size_t i = 0; i < more->leaks.count; i++) {
-		const struct tm_doc_leak *from = &more->leaks.at[i];
-		struct tm_doc_leak *to = tm_document_add(doc, TM_DOC_LEAKS);
-
-		to->rank = doc->leaks.count;
-		to->site = tm_document_text(doc, from->site);
-		to->class = from->class;
-		to->confidence = from->confidence;
-		to->slope_bytes_per_h = from->slope_bytes_per_h;
-		for (size_t k = 0; k < from->ci95.count; k++)
-			tm_document_push_real(doc, &to->ci95, from->ci95.at[k]);
-		to->p = from->p;
-		to->q = from->q;
-		to->cohort_fill = from->cohort_fill;
-		to->direct = from->direct;
-		to->indirect = from->indirect;
-		to->direct_objs = from->direct_objs;
-		to->indirect_objs = from->indirect_objs;
-		to->live_bytes = from->live_bytes;
-		to->live_objs = from->live_objs;
-		to->hint = tm_document_format(doc, "in process %llu",
-					      (unsigned long long)more->process.pid);
-	}
-	add(&doc->verdict.growing, more->verdict.growing);
-	add(&doc->verdict.unreachable, more->verdict.unreachable);
-	add(&doc->verdict.at_exit, more->verdict.at_exit);
-}
-
-static struct tm_doc_tier_row *tier_row(struct tm_document *doc, enum tm_doc_tier tier)
-{
-	for (size_t i = 0; i < doc->tiers.count; i++) {
-		if (doc->tiers.at[i].tier == tier)
-			return &doc->tiers.at[i];
-	}
-	struct tm_doc_tier_row *row = tm_document_add(doc, TM_DOC_TIERS);
-	row->tier = tier;
-	return row;
-}
-
-/*
- * Adds sums, also of peaks, which processes need not have at the same time. The ratios of a peak
- * can't be combined and become unknown.
- */
-static void add_tiers(struct tm_document *doc, const struct tm_document *more)
-{
-	for (size_t i = 0; i < more->tiers.count; i++) {
-		const struct tm_doc_tier_row *from = &more->tiers.at[i];
-		struct tm_doc_tier_row *to = tier_row(doc, from->tier);
-
-		add(&to->live_req, from->live_req);
-		add(&to->live_objs, from->live_objs);
-		add(&to->slot, from->slot);
-		add(&to->span, from->span);
-		add(&to->cached, from->cached);
-		add(&to->peak_live, from->peak_live);
-		add(&to->peak_rss, from->peak_rss);
-		add(&to->refused, from->refused);
-		add(&to->sparse_pages, from->sparse_pages);
-		add_delta(&to->saved_bytes, from->saved_bytes);
-		to->blowup_peak = to->huge_cov = to->purity = NAN;
-		to->blowup_now = to->live_req && to->live_req != TM_DOC_UNKNOWN
-					 ? (double)(to->span + to->cached) / (double)to->live_req
-					 : NAN;
-		to->verdict = NULL;
-	}
-}
-
-static void add_mappings(struct tm_document *doc, const struct tm_document *more)
-{
-	for (size_t i = 0; i < more->mappings.count; i++) {
-		const struct tm_doc_mapping *from = &more->mappings.at[i];
-		struct tm_doc_mapping *to = NULL;
-
-		for (size_t k = 0; k < doc->mappings.count && to == NULL; k++) {
-			if (is_text(doc->mappings.at[k].name, from->name) &&
-			    is_text(doc->mappings.at[k].part, from->part))
-				to = &doc->mappings.at[k];
-		}
-		if (to == NULL) {
-			to = tm_document_add(doc, TM_DOC_MAPPINGS);
-			to->name = tm_document_text(doc, from->name);
-			to->part = tm_document_text(doc, from->part);
-		}
-		add(&to->bytes, from->bytes);
-		add(&to->mapped_bytes, from->mapped_bytes);
-		add(&to->count, from->count);
-	}
-}
-
-/*
- * Drops the leak verdict of an ended process, which covers every unfreed block, the youngest as
- * well.
- */
-static void forget_judged(struct tm_document *doc)
-{
-	if (doc->process.ended == TM_DOC_CLEAN)
-		doc->scan.young_objs = doc->scan.young_bytes = 0;
-}
-
-/* Adds what the passes found and left out; they were at different times. */
-static void add_scan(struct tm_document *doc, const struct tm_document *more)
-{
-	struct tm_doc_scans *s = &doc->scan;
-
-	if (s->state) { /* so far of one process */
-		forget_judged(doc);
-		s->state = 0;
-		s->passes = s->at_unix_ns = s->threads_stopped = s->threads_missed = s->stopped_us =
-			TM_DOC_UNKNOWN;
-		s->why = NULL;
-	}
-	add(&s->read_bytes, more->scan.read_bytes);
-	add(&s->unread_bytes, more->scan.unread_bytes);
-	add(&s->found_objs, more->scan.found_objs);
-	add(&s->found_bytes, more->scan.found_bytes);
-	if (more->process.ended != TM_DOC_CLEAN) {
-		add(&s->young_objs, more->scan.young_objs);
-		add(&s->young_bytes, more->scan.young_bytes);
-	}
-}
-
-/* The combined outcome: a leak in one process is a leak; else if one is undecided, all are. */
-static enum tm_doc_outcome worse(enum tm_doc_outcome a, enum tm_doc_outcome b)
-{
-	if (a == TM_DOC_FOUND || b == TM_DOC_FOUND)
-		return TM_DOC_FOUND;
-	return a == TM_DOC_INCONCLUSIVE ? a : b;
-}
-
-/* Adds the other process's blind spots, with its name. */
-static void add_blind_spots(struct tm_document *doc, const struct tm_document *more)
-{
-	for (size_t i = 0; i < more->blind_spots.count; i++)
-		tm_document_push_text(doc, &doc->blind_spots,
-				      tm_document_format(doc, "process %llu: %s",
-							 (unsigned long long)more->process.pid,
-							 more->blind_spots.at[i]));
-}
-
-void tm_combine_sum_up(struct tm_document *doc, size_t processes)
-{
-	const struct tm_doc_verdict *v = &doc->verdict;
-	char text[160] = "", live[24];
-	struct tm_fmt_out out = {text, sizeof(text), 0};
-	uint64_t sum = 0, objects = 0, young = 0;
-
-	if (processes < 2)
-		return;
-	for (size_t i = 0; i < doc->sites.count; i++) {
-		add(&sum, doc->sites.at[i].live_bytes);
-		add(&objects, doc->sites.at[i].live_objs);
-	}
-	add(&young, doc->scan.young_objs);
-	tm_fmt_bytes(live, sizeof(live), sum);
-	doc->process.program = tm_document_format(doc, "merge of %zu processes", processes);
-	doc->process.pid = TM_DOC_UNKNOWN;
-	tm_fmt_add(&out, "%zu processes, %s live", processes, live);
-	if (v->growing != TM_DOC_UNKNOWN && v->growing)
-		tm_fmt_add(&out, "; %llu growing", (unsigned long long)v->growing);
-	if (v->unreachable != TM_DOC_UNKNOWN && v->unreachable)
-		tm_fmt_add(&out, "; %llu unreachable", (unsigned long long)v->unreachable);
-	if (v->at_exit != TM_DOC_UNKNOWN && v->at_exit)
-		tm_fmt_add(&out, "; %llu live at exit", (unsigned long long)v->at_exit);
-	if (doc->leaks.count == 0 && (v->growing == TM_DOC_UNKNOWN || v->growing == 0)) {
-		tm_fmt_add(&out, "; ");
-		tm_analysis_say_no_leak(&out, objects, young);
-	}
-	doc->verdict.text = tm_document_text(doc, text);
-	tm_document_push_text(
-		doc, &doc->blind_spots,
-		"pages that processes share are resident in each of them: their sum is "
-		"more than they take");
-}
-
-void tm_combine_merge(struct tm_document *doc, const struct tm_document *more)
-{
-	struct index own = index_of(doc, doc);
-	size_t *to = tm_document_alloc(doc, (more->sites.count + 1) * sizeof(*to));
-	struct places places;
-
-	for (size_t i = 0; i < more->sites.count; i++) {
-		const struct tm_doc_site *s = find(&own, more->sites.at[i].id);
-		to[i] = s ? (size_t)(s - doc->sites.at) : SIZE_MAX;
-	}
-	add_modules(doc, more, &places);
-	for (size_t i = 0; i < more->sites.count; i++) {
-		struct tm_doc_site *s = to[i] == SIZE_MAX
-						? add_site(doc, more, &more->sites.at[i], &places)
-						: &doc->sites.at[to[i]];
-		add_figures(s, &more->sites.at[i]);
-	}
-	if (doc->sites.count)
-		qsort(doc->sites.at, doc->sites.count, sizeof(*doc->sites.at), by_live);
-	add_balance(&doc->balance, &more->balance);
-	add_gpu(doc, more, &places);
-	add_gpu_pools(doc, more);
-	add_leaks(doc, more);
-	add_tiers(doc, more);
-	add_mappings(doc, more);
-	add_blind_spots(doc, more);
-	if (more->capture.t0_unix_ns < doc->capture.t0_unix_ns)
-		doc->capture.t0_unix_ns = more->capture.t0_unix_ns;
-	if (more->capture.t1_unix_ns != TM_DOC_UNKNOWN &&
-	    more->capture.t1_unix_ns > doc->capture.t1_unix_ns)
-		doc->capture.t1_unix_ns = more->capture.t1_unix_ns;
-	add_scan(doc, more);
-	doc->verdict.outcome = worse(doc->verdict.outcome, more->verdict.outcome);
 }

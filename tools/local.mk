@@ -105,6 +105,9 @@ tiermalloc_SOURCES += \
 	%reldir%/cmd_top.c \
 	%reldir%/combine.c \
 	%reldir%/combine.h \
+	%reldir%/combine_diff.c \
+	%reldir%/combine_merge.c \
+	%reldir%/combine_parts.h \
 	%reldir%/control.c \
 	%reldir%/control.h \
 	%reldir%/fail_on.c \
