@@ -40,15 +40,21 @@ static void name_record(const struct tm_decision *d, char *buf, size_t size)
 	}
 }
 
-static void print_record(struct tm_text *t, const struct tm_decision *d)
+/* "before": the row above, whose site may be the same; NULL: none. */
+static void print_record(struct tm_text *t, const struct tm_decision *d,
+			 const struct tm_decision *before)
 {
 	const struct tm_ledger_decision *r = d->record;
 	char live[16], bytes[16], by[32], label[224];
 
 	tm_fmt_bytes(live, sizeof(live), d->live_bytes);
 	tm_fmt_bytes(bytes, sizeof(bytes), d->bytes);
-	/* The account does not distinguish sizes, nor heights if there are many. */
-	if (r->size_log2 != 0 || (r->height != 0 && d->bytes == 0)) {
+	/*
+	 * The account does not distinguish sizes, nor heights if there are many: a site's bytes are
+	 * shown once.
+	 */
+	bool is_shown = r->height == 0 && before && before->record->site == r->site;
+	if (r->size_log2 != 0 || (r->height != 0 && d->bytes == 0) || is_shown) {
 		snprintf(live, sizeof(live), "-");
 		snprintf(bytes, sizeof(bytes), "-");
 	}
@@ -100,10 +106,11 @@ static void print_all(const struct tm_decisions *d, const struct tm_ledger *l, s
 		     "allocated", "routed", "die soon", "die late", "called from");
 	for (size_t i = 0; i < d->count; i++) {
 		sites += last == NULL || d->at[i].record->site != last->record->site;
+		if (sites <= top)
+			print_record(t, &d->at[i], last);
 		last = &d->at[i];
 		if (sites > top)
 			continue;
-		print_record(t, last);
 		shown = sites;
 		rows = i + 1;
 	}

@@ -25,6 +25,15 @@ grep -q '^line 2' out && no "line 2 is told of"
 for by in $(awk 'NR > 3 && $1 ~ /^(persistent|session|temporary)$/ { sub(",", "", $2); print $2 }' out | sort -u); do
 	grep -Eq "^(by)? +$by +[a-z]" out || no "explain does not say what '$by' is"
 done
+# A site's bytes stand in one row: those of its blocks from 256 KiB on, if it has one.
+python3 - out <<'END' || no "a site's bytes are shown twice"
+import re, sys
+rows = [re.match(r"\w+  +\S.*?   *([\d.]+ [KMGT]?i?B +[\d.]+ [KMGT]?i?B)  .*\d  (.*)", line) for line in open(sys.argv[1])]
+rows = [row.groups() for row in rows if row]
+large = [(size, name.removesuffix(", from 256 KiB on")) for size, name in rows if name.endswith(", from 256 KiB on")]
+assert large
+sys.exit(any(row in large for row in rows))
+END
 grep -q '^die soon, late ' out || no "explain does not say what dies soon"
 "$tool" explain --json "$dir" >json || no "explain --json fails"
 python3 -c 'import json; d = json.load(open("json")); assert any(s["authority"] == "learned" for s in d["sites"])' ||
