@@ -360,6 +360,9 @@ static struct mistake parse_line(struct tm_str line, struct tm_rule *rule)
 	*rule = (struct tm_rule){.size_max = UINT64_MAX, .align_max = UINT64_MAX, .text = line};
 	if (!is_text(line))
 		return wrong("a character that is no text in", line);
+	/* Before its words: without an arrow, actions would be called unknown matches. */
+	if (!tm_rules_is_inline(line))
+		return wrong("no -> in", line);
 	while (next_word(&rest, &word)) {
 		struct mistake m;
 
@@ -379,8 +382,6 @@ static struct mistake parse_line(struct tm_str line, struct tm_rule *rule)
 			return m;
 		actions += arrow;
 	}
-	if (!arrow)
-		return wrong("no -> in", line);
 	return actions ? none() : wrong("no action behind -> in", line);
 }
 

@@ -136,6 +136,7 @@ Test(rules, a_mistake_costs_its_own_line)
 Test(rules, mistakes_name_the_problem_and_the_subject)
 {
 	wrong("size=1K", "no -> in 'size=1K'");
+	wrong("size=1K tier=session", "no -> in 'size=1K tier=session'");
 	wrong("size=1K ->", "no action behind -> in 'size=1K ->'");
 	wrong("size=1K -> tier=session -> keep=1K",
 	      "a second arrow in 'size=1K -> tier=session -> keep=1K'");
@@ -294,7 +295,7 @@ Test(rules, a_file_that_is_none_is_told_of_in_a_few_lines)
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "nonsense\n");
 	snprintf(text + at, sizeof(text) - at, "size=1K -> tier=session\n");
 	cr_assert_eq(parse(text), 1);
-	cr_assert(strstr(said, "r:10: not KEY=VALUE: 'nonsense'\n") != NULL, "%s", said);
+	cr_assert(strstr(said, "r:10: no -> in 'nonsense'\n") != NULL, "%s", said);
 	cr_assert(strstr(said, "r:11:") == NULL, "%s", said);
 	cr_assert(strstr(said, "r:1002: 990 more mistakes than are told, up to this line\n") !=
 				  NULL ||
