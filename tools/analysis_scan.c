@@ -32,6 +32,7 @@ static const char *why_it_failed(int answer)
 	case EACCES: return "this user may not write to its ledger, which is how it is asked";
 	case EPERM:
 		return "the process may open no files any more (seccomp), its threads stay unseen";
+	case ESRCH: return "the process ended before it was done";
 	case ENOMEM: return "the process had no memory for it";
 	case ENOSPC: return "the ledger's file system is full: what it found had no room";
 	case EFAULT: return "the image of the process that was scanned ended before it was done";
