@@ -143,18 +143,19 @@ static void count_span(struct census *c, const struct tm_granule *head, unsigned
 	uint8_t *side = __atomic_load_n(&head->side, __ATOMIC_ACQUIRE);
 	uint8_t klass = __atomic_load_n(&head->klass, __ATOMIC_ACQUIRE);
 	uint16_t carved = __atomic_load_n(&head->carved, __ATOMIC_ACQUIRE);
+	uint32_t room = __atomic_load_n(&head->nslots, __ATOMIC_ACQUIRE);
 	uintptr_t owner = tm_granule_owner(head) & ~TM_OWNER_BITS;
 	const struct tm_class_shape *shape = &tm_class_shape[klass < TM_LISTS ? klass : 0];
 	bool small = klass < TM_SMALL_CLASSES;
 	uint64_t objects = 0, bytes = 0, slots = 0;
 
-	if (klass >= TM_LISTS || side == NULL || owner == 0 || carved > shape->slots ||
-	    side != __atomic_load_n(&head->side, __ATOMIC_RELAXED) ||
+	if (klass >= TM_LISTS || side == NULL || owner == 0 || room > shape->slots ||
+	    carved > room || side != __atomic_load_n(&head->side, __ATOMIC_RELAXED) ||
 	    klass != __atomic_load_n(&head->klass, __ATOMIC_RELAXED))
 		return;
 	uint32_t heap = ((const struct tm_heap *)owner)->index;
 	c->taken += carved;
-	for (uint32_t i = (uint32_t)(shape->slots - carved); i < shape->slots; i++) {
+	for (uint32_t i = room - carved; i < room; i++) {
 		uint8_t *e = side + i * (small ? 3u : 8u);
 		uint64_t entry = 0;
 

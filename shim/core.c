@@ -162,12 +162,13 @@ static void count_span(const struct tm_granule *head, struct tm_snapshot_part *p
 {
 	const uint8_t *side = __atomic_load_n(&head->side, __ATOMIC_ACQUIRE);
 	uint8_t klass = __atomic_load_n(&head->klass, __ATOMIC_ACQUIRE);
-	/* acquire, all three: ordered before the second read below */
+	/* acquire, all four: ordered before the second read below */
 	uint16_t carved = __atomic_load_n(&head->carved, __ATOMIC_ACQUIRE);
+	uint32_t slots = __atomic_load_n(&head->nslots, __ATOMIC_ACQUIRE);
 	const struct tm_class_shape *shape = &tm_class_shape[klass < TM_LISTS ? klass : 0];
 	size_t entry_bytes = klass < TM_SMALL_CLASSES ? 3 : 8;
 
-	if (klass >= TM_LISTS || carved > shape->slots ||
+	if (klass >= TM_LISTS || slots > shape->slots || carved > slots ||
 	    side != __atomic_load_n(&head->side, __ATOMIC_RELAXED) ||
 	    klass != __atomic_load_n(&head->klass, __ATOMIC_RELAXED))
 		return;
@@ -178,7 +179,7 @@ static void count_span(const struct tm_granule *head, struct tm_snapshot_part *p
 		part->live_bytes += carved * (size_t)shape->slot_bytes;
 		return;
 	}
-	for (uint32_t i = (uint32_t)(shape->slots - carved); i < shape->slots; i++) {
+	for (uint32_t i = slots - carved; i < slots; i++) {
 		tm_entry8 entry = 0;
 
 		__builtin_memcpy(&entry, side + i * entry_bytes, entry_bytes);

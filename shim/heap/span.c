@@ -79,11 +79,16 @@ static void unlink_span(struct tm_heap *h, struct tm_granule *g)
 	h->span_count--;
 }
 
+/*
+ * Where little may be mapped, a class's first span is one granule or two: python3 needs 2 MiB less
+ * for its few blocks of many sizes. The next ones have the full length, which wastes less.
+ */
 static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 {
 	const struct tm_class_shape *shape = &tm_class_shape[klass];
 	enum tm_span_kind kind = klass < TM_SMALL_CLASSES ? TM_SPAN_SMALL : TM_SPAN_MEDIUM;
-	size_t pages = shape->granules * (TM_GRANULE_BYTES / TM_PAGE_BYTES);
+	unsigned granules = shape->granules, slots = shape->slots;
+	size_t pages;
 	enum tm_tier tier =
 		(enum tm_tier)atomic_load_explicit(&tm_tier_of_spans, memory_order_relaxed);
 	struct tm_pool *pool = tm_pool_of_class(klass);
@@ -97,14 +102,19 @@ static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 	}
 	if (TM_UNLIKELY(pool != NULL) && pool->tier != TM_TIER_ALL)
 		tier = (enum tm_tier)pool->tier;
+	if (tm_zone_is_scanty() && pool == NULL && h->current[klass] == 0) {
+		/* a single slot would be slot 0, whose free is slow */
+		granules = shape->slot_bytes > TM_GRANULE_BYTES / 2 ? 2 : 1;
+		slots = granules * (unsigned)TM_GRANULE_BYTES / shape->slot_bytes;
+	}
+	pages = granules * (TM_GRANULE_BYTES / TM_PAGE_BYTES);
 	if (!tm_tier_admits(tier, pages << TM_PAGE_SHIFT))
 		return NULL;
 	if (tm_span_keeps_entries) {
 		side = tm_account_side_take(side_bytes(klass));
 		if (side == NULL)
 			return NULL;
-		__builtin_memset(side + shape->slots * entry_bytes(klass), 0xff,
-				 entry_bytes(klass));
+		__builtin_memset(side + slots * entry_bytes(klass), 0xff, entry_bytes(klass));
 	}
 	if (TM_UNLIKELY(pool != NULL))
 		base = tm_pool_take_span(pool);
@@ -117,7 +127,7 @@ static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 	}
 
 	struct tm_granule *head = tm_zone_granule(base);
-	for (unsigned i = 0; i < shape->granules; i++) {
+	for (unsigned i = 0; i < granules; i++) {
 		struct tm_granule *g = head + i;
 
 		g->recip = shape->recip;
@@ -130,9 +140,9 @@ static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 		if (klass == TM_SOLO_CLASS && i > 0 && side != NULL)
 			g->side += 8 * i;
 		g->head = tm_granule_ref(head);
-		g->nslots = shape->slots;
+		g->nslots = (uint16_t)slots;
 		g->carved = 0;
-		g->granules = shape->granules;
+		g->granules = (uint16_t)granules;
 		g->mark = 0;
 		g->parked = NULL;
 		g->looked = NULL;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * H59: bytes that nobody touches count where data is limited (RLIMIT_DATA), so a small program starts and
+ * H53 H59: bytes that nobody touches count where data is limited (RLIMIT_DATA), so a small program starts and
  * allocates with little of it; and a program that forbids itself more than it has gets ENOMEM from then on,
  * and what it frees serves it again.
  * Failure: the program can't be loaded, has no memory, or crashes.
  */
 #include "probe.h"
 
-#define LITTLE (2000 * KIB)
+#define LITTLE (2450 * KIB)
 #define BLOCKS 4096
 
 static void set_limit(size_t bytes)
@@ -69,17 +69,19 @@ static void forbid_more(void)
 
 int main(int argc, char **argv)
 {
+	static const size_t few[] = {1, 20, 80, 240, 730, 2200, 6000, 12000, 20000, 30000, 50000};
+
 	probe_limit(110);
 	if (argc == 1) {
 		set_limit(LITTLE);
 		execl("/proc/self/exe", argv[0], "limited", (char *)NULL);
 		probe_end(1, "wrong: cannot run again: %s", strerror(errno));
 	}
-	for (size_t bytes = 1; bytes <= 4000; bytes *= 3) {
-		char *p = malloc(bytes);
+	for (size_t i = 0; i < sizeof(few) / sizeof(few[0]); i++) {
+		char *p = malloc(few[i]);
 
-		probe_require(p != NULL, "no %zu bytes, %zu of data", bytes, data_bytes());
-		memset(p, 1, bytes);
+		probe_require(p != NULL, "no %zu bytes, %zu of data", few[i], data_bytes());
+		memset(p, 1, few[i]);
 	}
 	forbid_more();
 	return 0;
