@@ -259,11 +259,19 @@ static int open_report(const char *path)
 }
 
 /* Writes the process's own report, then runs the command for what is in the ledger. */
-static void write_all(int fd)
+static int write_all(int fd)
 {
-	tm_report_write(fd);
+	int rc = tm_report_write(fd);
+
 	tm_ledger_end();
 	tm_report_command(fd);
+	return rc;
+}
+
+static void refused(const char *path, int error)
+{
+	tm_msg(TM_MSG_WARN, "cannot write the report '%s' (%s, error %d)", path,
+	       tm_msg_reason(error), error);
 }
 
 static void write_to_file(const char *pattern)
@@ -276,12 +284,13 @@ static void write_to_file(const char *pattern)
 	}
 	fd = tm_proc_may_open() ? open_report(path) : -EPERM;
 	if (fd < 0) {
-		tm_msg(TM_MSG_WARN, "cannot write the report '%s' (%s, error %d)", path,
-		       tm_msg_reason(-fd), -fd);
+		refused(path, -fd);
 		return;
 	}
-	write_all(fd);
+	int rc = write_all(fd);
 	tm_sys_close(fd);
+	if (rc < 0)
+		refused(path, -rc);
 }
 
 /* Whether TIERMALLOC_TARGET matches the program's file or the name it was started by. */
@@ -329,5 +338,5 @@ TM_AT_START_CODE void tm_report_at_exit(void)
 	if (tm_root.options.report_file != NULL && tm_root.options.report_file[0] != '\0')
 		write_to_file(tm_root.options.report_file);
 	else if (tm_msg_has_stderr())
-		write_all(2);
+		(void)write_all(2);
 }

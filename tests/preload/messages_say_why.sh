@@ -20,6 +20,13 @@ says "(no such folder, nor the one above it, error 2)" "TIERMALLOC_DIR=$PWD/none
 says "(a part of the path is no folder, error 20)" "TIERMALLOC_DIR=$PWD/file"
 says "cannot be written (no such file or folder), nothing is recorded" "TIERMALLOC_TRACE=$PWD/none/trace"
 says "(no such file or folder, error 2)" "TIERMALLOC_PROFILE=$PWD/none/profile"
+# of a program that ends by exit, as sh may not
+env LD_PRELOAD="$TM_LIB" TIERMALLOC_CONF=report=exit:report_file=/dev/full bash -c : 2>err
+if [ "$(cat err)" != "tiermalloc: cannot write the report '/dev/full' (the disk is full, error 28)" ]; then
+	echo "a report that had no room:"
+	cat err
+	fail=1
+fi
 if grep -rnE '[^,] ?\(error %' "$TM_SRC/shim" "$TM_SRC/cuda_hooks"; then
 	echo "these have a number without words"
 	fail=1
