@@ -44,6 +44,9 @@ static _Atomic uint32_t blocks;
 /* Blocks whose age is checked when an epoch begins; the next epoch continues from there. */
 #define AGED_MAX 2048u
 
+/* Blocks that a request takes over from an orphan at once. */
+#define MOVED_MAX 64u
+
 #define PAGE_LINES ((unsigned)(TM_PAGE_BYTES / TM_ARENA_LINE))
 #define SIDE_BYTES ((TM_ARENA_LINES + (size_t)1) * 8)
 
@@ -418,7 +421,7 @@ static void *take(struct tm_heap *h, unsigned klass)
 	void *p;
 
 	if (tm_remote_waits(h))
-		tm_remote_drain(h);
+		tm_remote_drain_some(h);
 	if (h->list[TM_ARENA_CLASS] != NULL)
 		sort_others(h);
 	/* taking a slightly larger object is cheaper than settling the lists */
@@ -525,15 +528,18 @@ static size_t give_pages(struct tm_arena_block *b)
 
 void tm_arena_transfer(struct tm_heap *from, struct tm_heap *to)
 {
+	struct tm_span_rows known = {{0}};
 	struct tm_arena_block *next;
+	unsigned n = 0;
 
 	tm_arena_settle(from);
-	for (struct tm_arena_block *b = from->arena_first; b != NULL; b = next) {
+	for (struct tm_arena_block *b = from->arena_first; b != NULL && n < MOVED_MAX;
+	     b = next, n++) {
 		struct tm_granule *g = b->granule;
 
 		next = b->next;
 		unlink_block(from, b);
-		tm_span_translate(from, to, g);
+		tm_span_translate(from, to, g, &known);
 		__atomic_store_n(&g->owner,
 				 (uintptr_t)to | TM_OWNER_ARENA | (g->owner & TM_OWNER_TAINTED),
 				 __ATOMIC_RELEASE);

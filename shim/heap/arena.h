@@ -109,7 +109,7 @@ void *tm_arena_take_held(struct tm_heap *h, size_t size, struct tm_site site);
 /* The same whatever the row says, for a rule or a call that asks for the temporary tier. */
 void *tm_arena_take_asked(struct tm_heap *h, size_t size, struct tm_site site);
 
-/* Move all blocks of an orphan to another heap. [heaps lock; `to` held by the caller] */
+/* Move some blocks of an orphan to another heap. [heaps lock; `to` held by the caller] */
 void tm_arena_transfer(struct tm_heap *from, struct tm_heap *to);
 
 /*

@@ -287,7 +287,7 @@ static bool take_from_orphans(struct tm_heap *h,
 	lock_heaps();
 	for (struct tm_heap *o = heaps.orphans; o != NULL && !taken; o = o->next_orphan) {
 		if (tm_remote_waits(o))
-			tm_remote_drain(o);
+			tm_remote_drain_some(o);
 		taken = take(o, h, klass);
 	}
 	tm_lock_release(&heaps.lock);

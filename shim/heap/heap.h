@@ -141,6 +141,9 @@ struct tm_heap {
 	uint8_t look_state;   /* [owner, atomic] enum tm_look_state, see look.h */
 	uint32_t trim_rest;   /* [owner] slots that the last trim or look examined and left */
 	uint64_t trim_looks;  /* [owner] slots examined by all of them */
+	/* [owner] what a drain left of the two below, for the next one */
+	_Atomic(struct tm_slot *) remote_rest;
+	_Atomic(struct tm_batch *) batches_rest;
 	TM_ALIGNED(TM_CACHE_LINE)
 	_Atomic(struct tm_slot *) remote;    /* [atomic] chain of slots pushed by other threads */
 	_Atomic(struct tm_batch *) batches;  /* [atomic] the same in batches, see remote.h */
@@ -234,7 +237,7 @@ void tm_heap_orphan(struct tm_heap *h);
 /* Move an orphan's spans of a class, with their free slots, to this heap. False: there are none. */
 bool tm_heap_take_from_orphans(struct tm_heap *h, unsigned klass);
 
-/* The same for arena blocks. */
+/* The same for some of its arena blocks. */
 bool tm_heap_take_arenas_from_orphans(struct tm_heap *h);
 
 /*

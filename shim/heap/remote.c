@@ -205,12 +205,12 @@ static TM_COLD void say_free(struct tm_granule *g, const void *slot)
 		tm_span_entry_set_free(head, (uint32_t)index);
 }
 
-static size_t drain_chain(struct tm_heap *h)
+/* Link the slots of a chain; what exceeds the limit waits in remote_rest, which must be empty. */
+static size_t link_chain(struct tm_heap *h, struct tm_slot *slot, size_t slots_max)
 {
-	struct tm_slot *slot = atomic_exchange_explicit(&h->remote, NULL, memory_order_acquire);
 	size_t n = 0;
 
-	while (slot != NULL) {
+	while (slot != NULL && n < slots_max) {
 		struct tm_slot *next = slot->next;
 		struct tm_granule *g = tm_zone_granule(slot);
 
@@ -223,6 +223,8 @@ static size_t drain_chain(struct tm_heap *h)
 		slot = next;
 		n++;
 	}
+	if (slot != NULL)
+		atomic_store_explicit(&h->remote_rest, slot, memory_order_relaxed);
 	return n;
 }
 
@@ -263,12 +265,12 @@ TM_INLINE void drain_batch(struct tm_heap *h, const struct tm_batch *b, bool ent
 	}
 }
 
-size_t tm_remote_drain(struct tm_heap *h)
+/* The same for batches and batches_rest. */
+static size_t link_batches(struct tm_heap *h, struct tm_batch *b, size_t slots_max)
 {
-	struct tm_batch *b = atomic_exchange_explicit(&h->batches, NULL, memory_order_acquire);
 	size_t n = 0;
 
-	while (b != NULL) {
+	while (b != NULL && n < slots_max) {
 		struct tm_batch *next = b->next;
 
 		if (tm_span_keeps_entries)
@@ -279,7 +281,45 @@ size_t tm_remote_drain(struct tm_heap *h)
 		push_batch(&b->home->returned, b);
 		b = next;
 	}
-	if (atomic_load_explicit(&h->remote, memory_order_relaxed) != NULL)
-		n += drain_chain(h);
+	if (b != NULL)
+		atomic_store_explicit(&h->batches_rest, b, memory_order_relaxed);
 	return n;
+}
+
+/*
+ * The rest of the last call is taken off before its slots are linked: a fork's child may lose
+ * slots, but must not have them twice.
+ */
+static size_t drain(struct tm_heap *h, size_t slots_max)
+{
+	struct tm_batch *b = atomic_load_explicit(&h->batches_rest, memory_order_relaxed);
+	struct tm_slot *slot = atomic_load_explicit(&h->remote_rest, memory_order_relaxed);
+	size_t n = 0;
+
+	atomic_store_explicit(&h->batches_rest, NULL, memory_order_relaxed);
+	TM_SIGNAL_FENCE();
+	n = link_batches(h, b, slots_max);
+	if (n < slots_max)
+		n += link_batches(h,
+				  atomic_exchange_explicit(&h->batches, NULL, memory_order_acquire),
+				  slots_max - n);
+	if (n >= slots_max)
+		return n;
+	atomic_store_explicit(&h->remote_rest, NULL, memory_order_relaxed);
+	TM_SIGNAL_FENCE();
+	n += link_chain(h, slot, slots_max - n);
+	if (n < slots_max && atomic_load_explicit(&h->remote, memory_order_relaxed) != NULL)
+		n += link_chain(h, atomic_exchange_explicit(&h->remote, NULL, memory_order_acquire),
+				slots_max - n);
+	return n;
+}
+
+size_t tm_remote_drain(struct tm_heap *h)
+{
+	return drain(h, SIZE_MAX);
+}
+
+size_t tm_remote_drain_some(struct tm_heap *h)
+{
+	return drain(h, TM_DRAIN_SLOTS);
 }

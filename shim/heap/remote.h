@@ -88,17 +88,22 @@ void tm_remote_flush(struct tm_heap *mine);
 /* Whether the heap's magazines hold slots. Any thread; a hint. */
 bool tm_remote_collects(const struct tm_heap *h);
 
-/* Whether other threads pushed slots to this heap. */
+/* Whether other threads pushed slots to this heap that it has not linked. */
 TM_INLINE bool tm_remote_waits(const struct tm_heap *h)
 {
-	return atomic_load_explicit(&h->remote, memory_order_relaxed) != NULL ||
+	return atomic_load_explicit(&h->batches_rest, memory_order_relaxed) != NULL ||
+	       atomic_load_explicit(&h->remote_rest, memory_order_relaxed) != NULL ||
+	       atomic_load_explicit(&h->remote, memory_order_relaxed) != NULL ||
 	       atomic_load_explicit(&h->batches, memory_order_relaxed) != NULL;
 }
 
 /*
  * Link the slots that other threads pushed into the heap's lists. The caller holds the heap.
- * Returns the number of slots.
+ * Returns the number of slots. The second form is for requests: it links TM_DRAIN_SLOTS, or a batch
+ * more, some 50 us if they are cached; the others wait for the next call.
  */
+#define TM_DRAIN_SLOTS 4096u
 size_t tm_remote_drain(struct tm_heap *h);
+size_t tm_remote_drain_some(struct tm_heap *h);
 
 #endif

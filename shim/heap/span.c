@@ -201,7 +201,7 @@ int tm_span_fill(struct tm_heap *h, unsigned klass)
 	struct tm_granule *g;
 
 	if (tm_remote_waits(h)) {
-		tm_remote_drain(h);
+		tm_remote_drain_some(h);
 		if (h->list[klass] != NULL)
 			return 0;
 	}
@@ -243,16 +243,12 @@ int tm_span_fill(struct tm_heap *h, unsigned klass)
 static uint16_t translate(struct tm_heap *from, struct tm_heap *to, uint16_t id)
 {
 	const struct tm_row *row = tm_account_row((uintptr_t)from, id & ~15u);
-	uint64_t key;
+	uint64_t key = row->key;
 
-	/* without a row it must not be read: its page may not exist */
-	if (id == TM_ENTRY_FREE || id < 16)
-		return id;
-	key = row->key;
 	if (row->height != 0)
 		key += (uint64_t)(to->stack_top - from->stack_top) * TM_KEY_HEIGHT_FACTOR;
 	struct tm_site site = {row->site, to->stack_top - 16 * (uintptr_t)(row->height - 1)};
-	return (uint16_t)(tm_account_find(to, key, site) | (id & 15));
+	return (uint16_t)tm_account_find(to, key, site);
 }
 
 static bool replace_byte(uint8_t *at, uint8_t old, uint8_t fresh)
@@ -282,14 +278,20 @@ static void replace_id(uint8_t *entry, uint16_t old, uint16_t id)
 	__atomic_store_n(entry + 1, (uint8_t)(TM_ENTRY_FREE >> 8), __ATOMIC_RELAXED);
 }
 
-void tm_span_translate(struct tm_heap *from, struct tm_heap *to, struct tm_granule *head)
+void tm_span_translate(struct tm_heap *from, struct tm_heap *to, struct tm_granule *head,
+		       struct tm_span_rows *known)
 {
 	for (uint32_t i = tm_span_first(head); i < head->nslots; i++) {
 		void *entry = tm_span_entry(head, i);
 		uint16_t old, id;
 
 		__builtin_memcpy(&old, entry, sizeof(old));
-		id = translate(from, to, old);
+		/* without a row it must not be read: its page may not exist */
+		if (old == TM_ENTRY_FREE || old < 16)
+			continue;
+		if (known->id[old / 16] == 0)
+			known->id[old / 16] = translate(from, to, old) | 1;
+		id = (uint16_t)((known->id[old / 16] & ~1u) | (old & 15));
 		if (id != old)
 			replace_id(entry, old, id);
 	}
@@ -297,6 +299,7 @@ void tm_span_translate(struct tm_heap *from, struct tm_heap *to, struct tm_granu
 
 void tm_span_transfer(struct tm_heap *from, struct tm_heap *to, unsigned klass)
 {
+	struct tm_span_rows known = {{0}};
 	struct tm_granule *next;
 
 	for (struct tm_granule *g = tm_granule_at(from->span_first); g != NULL; g = next) {
@@ -305,7 +308,7 @@ void tm_span_transfer(struct tm_heap *from, struct tm_heap *to, unsigned klass)
 			continue;
 		unlink_span(from, g);
 		if (g->side != NULL)
-			tm_span_translate(from, to, g);
+			tm_span_translate(from, to, g, &known);
 		for (unsigned i = 0; i < g->granules; i++)
 			__atomic_store_n(&g[i].owner, (uintptr_t)to | (g[i].owner & TM_OWNER_BITS),
 					 __ATOMIC_RELEASE);

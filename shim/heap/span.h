@@ -41,8 +41,16 @@ int tm_span_fill(struct tm_heap *h, unsigned klass);
  */
 void tm_span_transfer(struct tm_heap *from, struct tm_heap *to, unsigned klass);
 
-/* Translate the entries of one span or arena block to rows of `to`. */
-void tm_span_translate(struct tm_heap *from, struct tm_heap *to, struct tm_granule *head);
+/*
+ * Translate the entries of one span or arena block to rows of `to`. `known`: rows translated so far
+ * from one heap to another, zeros at first.
+ */
+struct tm_span_rows {
+	uint16_t
+		id[TM_HEAP_ROWS]; /* by row of `from`: the id in `to`, with bit 0 set; 0: unknown */
+};
+void tm_span_translate(struct tm_heap *from, struct tm_heap *to, struct tm_granule *head,
+		       struct tm_span_rows *known);
 
 /* Give a wholly free span back. Its slots must be on no list. */
 void tm_span_release(struct tm_heap *h, struct tm_granule *g);
