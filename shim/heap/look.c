@@ -302,7 +302,7 @@ void tm_look_begin(struct tm_heap *h)
 	(void)tm_look_ready(h);
 	tm_remote_flush(h);
 	if (tm_remote_waits(h))
-		tm_remote_drain(h);
+		tm_remote_drain_some(h);
 	tm_arena_settle(h);
 	h->first_slot_frees = 0;
 	h->trim_rest = 0;

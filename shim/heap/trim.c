@@ -367,10 +367,7 @@ size_t tm_trim_heap(struct tm_heap *h)
 
 	tm_look_end(h);
 	tm_remote_flush(h);
-	/* requests wait for a trim of spans */
-	if (depth == TM_TRIM_SPANS && tm_remote_waits(h))
-		tm_remote_drain_some(h);
-	else if (tm_remote_waits(h))
+	if (tm_remote_waits(h))
 		tm_remote_drain(h);
 	arena_bytes = tm_arena_trim(h);
 	h->first_slot_frees = 0;
