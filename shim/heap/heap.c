@@ -9,6 +9,7 @@
 #include "shim/heap/inherit.h"
 #include "shim/heap/look.h"
 #include "shim/heap/remote.h"
+#include "shim/heap/slot_set.h"
 #include "shim/heap/span.h"
 #include "shim/heap/store.h"
 #include "shim/heap/trim.h"
@@ -422,8 +423,8 @@ static int check_list(const struct tm_heap *h, unsigned klass, const struct tm_s
 		    !tm_span_entry_is_free(head, (uint32_t)index))
 			return __LINE__;
 		if (head->looked != NULL &&
-		    (((const struct tm_looked *)head->looked)->bits[index / 64] >> (index % 64) &
-		     1) != 0)
+		    tm_slot_set_has(((const struct tm_looked *)head->looked)->bits,
+				    (uint32_t)index))
 			return __LINE__;
 	}
 	return 0;

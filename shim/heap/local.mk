@@ -53,6 +53,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/remote.h \
 	%reldir%/size_class.c \
 	%reldir%/size_class.h \
+	%reldir%/slot_set.c \
+	%reldir%/slot_set.h \
 	%reldir%/span.c \
 	%reldir%/span.h \
 	%reldir%/steal.c \

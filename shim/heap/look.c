@@ -5,6 +5,7 @@
 #include "shim/heap/inherit.h"
 #include "shim/heap/meta.h"
 #include "shim/heap/remote.h"
+#include "shim/heap/slot_set.h"
 #include "shim/heap/span.h"
 #include "shim/heap/trim.h"
 
@@ -36,7 +37,7 @@ static void spend(uint32_t *work, uint32_t n)
 
 static size_t looked_bytes(const struct tm_granule *head)
 {
-	return sizeof(struct tm_looked) + ((size_t)head->nslots + 63) / 64 * 8;
+	return sizeof(struct tm_looked) + tm_slot_set_words(head) * sizeof(uint64_t);
 }
 
 /*
@@ -51,7 +52,6 @@ static struct tm_looked *make_looked(struct tm_heap *h, struct tm_granule *head)
 	if (r == NULL)
 		return NULL;
 	r->head = head;
-	r->words = (uint32_t)((head->nslots + 63u) / 64);
 	r->next = next;
 	if (next != NULL)
 		next->prev = r;
@@ -91,37 +91,21 @@ static void free_looked(struct tm_looked *r)
 	tm_meta_free(r, looked_bytes(r->head), sizeof(uint64_t));
 }
 
-/* Put the marked slots of one span onto the list of their class, in the order of addresses. */
+/* Put the marked slots of one span back onto the list of their class. */
 static void put_back(struct tm_heap *h, struct tm_looked *r)
 {
-	struct tm_granule *head = r->head;
-	size_t slot_bytes = tm_class_bytes(head->klass);
-
 	forget_looked(h, r);
-	for (uint32_t word = r->words; word-- > 0;) {
-		for (uint64_t bits = r->bits[word]; bits != 0;) {
-			unsigned bit = 63u - (unsigned)__builtin_clzl(bits);
-			uint32_t index = word * 64 + bit;
-			struct tm_slot *slot =
-				(struct tm_slot *)(void *)(tm_span_base(head) + index * slot_bytes);
-
-			bits &= ~(UINT64_C(1) << bit);
-			slot->entry = head->side == NULL ? NULL : tm_span_entry(head, index);
-			slot->next = h->list[head->klass];
-			h->list[head->klass] = slot;
-		}
-	}
+	tm_slot_set_list(h, r->head, r->bits);
 	free_looked(r);
 }
 
 static bool mark(struct tm_heap *h, struct tm_granule *head, const struct tm_slot *slot)
 {
 	struct tm_looked *r = head->looked != NULL ? head->looked : make_looked(h, head);
-	uint32_t index = (uint32_t)tm_span_index(head, slot);
 
 	if (r == NULL)
 		return false;
-	r->bits[index / 64] |= UINT64_C(1) << (index % 64);
+	tm_slot_set_add(r->bits, (uint32_t)tm_span_index(head, slot));
 	r->count++;
 	return true;
 }
@@ -412,9 +396,7 @@ void tm_look_marked_are_free(const struct tm_heap *h, unsigned klass)
 	if (h->look == NULL)
 		return;
 	for (const struct tm_looked *r = h->look->looked[klass]; r != NULL; r = r->next)
-		for (uint32_t i = 0; r->head->side != NULL && i < r->head->nslots; i++)
-			if ((r->bits[i / 64] >> (i % 64) & 1) != 0)
-				tm_span_entry_set_free(r->head, i);
+		tm_slot_set_are_free(r->head, r->bits);
 }
 
 int tm_look_check(const struct tm_heap *h)
@@ -431,7 +413,7 @@ int tm_look_check(const struct tm_heap *h)
 			if ((r->next != NULL && r->next->prev != r) ||
 			    (r->prev == NULL) != (r == h->look->looked[klass]))
 				return __LINE__;
-			for (uint32_t word = 0; word < r->words; word++)
+			for (uint32_t word = 0; word < tm_slot_set_words(r->head); word++)
 				n += (uint32_t)__builtin_popcountl(r->bits[word]);
 			if (n != r->count)
 				return __LINE__;

@@ -25,12 +25,11 @@
 /* Work of one step: 1 for a slot, more for a span. About .3 ms where each slot is a cache miss. */
 #define TM_LOOK_WORK 4096u
 
-/* Marked slots of a span. Private memory: entries may lie in a ledger, which no child keeps. */
+/* Marked slots of a span, see slot_set.h. */
 struct tm_looked {
 	struct tm_looked *next, *prev; /* of the same heap and class */
 	struct tm_granule *head;
-	uint32_t count;
-	uint32_t words;
+	uint64_t count;
 	uint64_t bits[];
 };
 
@@ -54,6 +53,7 @@ TM_INLINE bool tm_look_is_on(const struct tm_heap *h)
 	return __atomic_load_n(&h->look_state, __ATOMIC_RELAXED) != TM_LOOK_OFF;
 }
 
+/* Begin a look, unless one is on. */
 void tm_look_begin(struct tm_heap *h);
 
 /* The span is about to leave the heap. */
@@ -75,7 +75,7 @@ bool tm_look_refill(struct tm_heap *h, unsigned klass);
 /* Slots of a span that are marked. */
 TM_INLINE uint32_t tm_look_count(const struct tm_granule *head)
 {
-	return head->looked == NULL ? 0 : ((const struct tm_looked *)head->looked)->count;
+	return head->looked == NULL ? 0 : (uint32_t)((const struct tm_looked *)head->looked)->count;
 }
 
 /* Make the heap's struct tm_look. False: no memory. */

@@ -7,6 +7,7 @@
 #include "shim/heap/meta.h"
 #include "shim/heap/pool.h"
 #include "shim/heap/remote.h"
+#include "shim/heap/slot_set.h"
 #include "shim/heap/span.h"
 #include "shim/os/mem.h"
 
@@ -16,36 +17,32 @@
 /* Special value of a span's `mark`, which otherwise counts its slots found on lists. */
 #define MARK_OPENED UINT16_MAX /* its bitmap has all its free slots */
 
-/*
- * A span's parked slots: on no list, because their pages were given back. Not kept in the side
- * entries, since those may lie in a ledger, which a forked child does not keep.
- */
+/* A span's parked slots: on no list, because their pages were given back. See slot_set.h. */
 struct tm_parked {
-	uint32_t count;
-	uint32_t words;
+	uint64_t count;
 	uint64_t bits[];
 };
 
 static size_t parked_bytes(const struct tm_granule *head)
 {
-	return sizeof(struct tm_parked) + ((size_t)head->nslots + 63) / 64 * 8;
+	return sizeof(struct tm_parked) + tm_slot_set_words(head) * sizeof(uint64_t);
+}
+
+static uint64_t *parked_bits(const struct tm_granule *head)
+{
+	return ((struct tm_parked *)head->parked)->bits;
 }
 
 uint32_t tm_trim_parked(const struct tm_granule *head)
 {
-	return head->parked == NULL ? 0 : ((const struct tm_parked *)head->parked)->count;
+	return head->parked == NULL ? 0 : (uint32_t)((const struct tm_parked *)head->parked)->count;
 }
 
 void tm_trim_parked_are_free(const struct tm_granule *head)
 {
-	const struct tm_parked *parked = head->parked;
-
 	/* blocks of an arena use `parked` for their record */
-	if (parked == NULL || head->side == NULL || tm_arena_is(head))
-		return;
-	for (uint32_t i = 0; i < head->nslots; i++)
-		if ((parked->bits[i / 64] >> (i % 64) & 1) != 0)
-			tm_span_entry_set_free(head, i);
+	if (head->parked != NULL && !tm_arena_is(head))
+		tm_slot_set_are_free(head, parked_bits(head));
 }
 
 void tm_trim_forget(struct tm_heap *h, struct tm_granule *head)
@@ -68,21 +65,7 @@ bool tm_trim_unpark(struct tm_heap *h, unsigned klass)
 		/* stored first: a fork's child may lose the slots, but must not have them twice */
 		g->parked = NULL;
 		h->parked_spans--;
-		for (uint32_t word = parked->words; word-- > 0;) {
-			for (uint64_t bits = parked->bits[word]; bits != 0;) {
-				unsigned bit = 63u - (unsigned)__builtin_clzl(bits);
-				uint32_t index = word * 64 + bit;
-				struct tm_slot *slot =
-					(struct tm_slot *)(void *)(tm_span_base(g) +
-								   (size_t)index *
-									   tm_class_bytes(klass));
-
-				bits &= ~(UINT64_C(1) << bit);
-				slot->entry = g->side == NULL ? NULL : tm_span_entry(g, index);
-				slot->next = h->list[klass];
-				h->list[klass] = slot;
-			}
-		}
+		tm_slot_set_list(h, g, parked->bits);
 		tm_meta_free(parked, parked_bytes(g), sizeof(uint64_t));
 		if (h->list[klass] != NULL)
 			return true;
@@ -188,24 +171,9 @@ static uint32_t slot_of(const struct tm_granule *head, const struct tm_slot *s)
 	return (uint32_t)tm_span_index(head, s);
 }
 
-static bool bit_test(const struct tm_parked *p, uint32_t i)
-{
-	return (p->bits[i / 64] >> (i % 64) & 1) != 0;
-}
-
-static void bit_set(struct tm_parked *p, uint32_t i)
-{
-	p->bits[i / 64] |= UINT64_C(1) << (i % 64);
-}
-
-static void bit_clear(struct tm_parked *p, uint32_t i)
-{
-	p->bits[i / 64] &= ~(UINT64_C(1) << (i % 64));
-}
-
 static bool is_parked(struct tm_granule *head, struct tm_slot *s)
 {
-	return head->parked != NULL && bit_test(head->parked, slot_of(head, s));
+	return head->parked != NULL && tm_slot_set_has(parked_bits(head), slot_of(head, s));
 }
 
 /*
@@ -226,7 +194,6 @@ static bool open_spans(struct tm_heap *h)
 
 			if (parked == NULL)
 				break;
-			parked->words = (uint32_t)((g->nslots + 63u) / 64);
 			g->parked = parked;
 			h->parked_spans++;
 		}
@@ -240,7 +207,7 @@ static bool open_spans(struct tm_heap *h)
 			struct tm_granule *head = tm_span_head(tm_zone_granule(s));
 
 			if (head->mark == MARK_OPENED)
-				bit_set(head->parked, slot_of(head, s));
+				tm_slot_set_add(parked_bits(head), slot_of(head, s));
 		}
 	}
 	return true;
@@ -266,7 +233,7 @@ static bool page_is_free(const struct tm_granule *g, size_t offset)
 	if (first < tm_span_first(g) || first >= g->nslots)
 		return false;
 	for (uint32_t i = first; i <= last; i++)
-		if (!bit_test(g->parked, i))
+		if (!tm_slot_set_has(parked_bits(g), i))
 			return false;
 	return true;
 }
@@ -292,14 +259,14 @@ static size_t settle_span(struct tm_granule *g, uint64_t *page_bits, size_t page
 		size_t end = begin + tm_class_bytes(g->klass) - 1;
 		bool loses = false;
 
-		if (!bit_test(parked, i))
+		if (!tm_slot_set_has(parked->bits, i))
 			continue;
 		for (size_t page = begin / TM_PAGE_BYTES; page <= end / TM_PAGE_BYTES; page++)
 			loses |= (page_bits[page / 64] >> (page % 64) & 1) != 0;
 		if (loses)
 			parked->count++;
 		else
-			bit_clear(parked, i);
+			tm_slot_set_remove(parked->bits, i);
 	}
 	return bytes;
 }
