@@ -216,21 +216,39 @@ static bool is_owned_and_free(const struct tm_heap *h)
 	       h->tid != 0 && (__atomic_load_n(h->tls_word, __ATOMIC_RELAXED) & TM_HEAP_BITS) == 0;
 }
 
+/* Steal the heap if its thread sleeps. True: it is the caller's until let_sleeper_go. */
+static bool hold_sleeper(struct tm_heap *h)
+{
+	uint64_t slices;
+
+	/* under the lock its thread can't end, so its TLS word stays valid */
+	tm_heap_lock();
+	if (is_owned_and_free(h) && look(h->tid, &slices) == SLEEP_ASLEEP && steal(h, slices))
+		return true;
+	tm_heap_unlock();
+	return false;
+}
+
+static void let_sleeper_go(struct tm_heap *h)
+{
+	return_heap(h);
+	tm_heap_unlock();
+}
+
+static bool is_worth_stealing(const struct tm_heap *h)
+{
+	return h->tid != 0 && tm_heap_size(h) >= STEAL_WORTH_SPANS;
+}
+
 /* Steal and trim at the first look, since memory is short now. */
 static void take_from_sleeper(struct tm_heap *h, void *arg)
 {
 	size_t *bytes = arg;
-	uint64_t slices;
 
-	if (h->tid == 0 || tm_heap_size(h) < STEAL_WORTH_SPANS)
+	if (!is_worth_stealing(h) || !hold_sleeper(h))
 		return;
-	/* under the lock its thread can't end, so its TLS word stays valid */
-	tm_heap_lock();
-	if (is_owned_and_free(h) && look(h->tid, &slices) == SLEEP_ASLEEP && steal(h, slices)) {
-		*bytes += tm_trim_heap(h);
-		return_heap(h);
-	}
-	tm_heap_unlock();
+	*bytes += tm_trim_heap(h);
+	let_sleeper_go(h);
 }
 
 /* --- before growth, in bounded steps ---------------------------------------------------------- */
@@ -275,8 +293,7 @@ static bool trim_some(struct tm_heap *h, uint32_t *granules, size_t *bytes)
 	if (*granules < OTHERS_GRANULES)
 		return false;
 	*granules = 0;
-	if (!tm_look_is_on(h))
-		tm_look_begin(h);
+	tm_look_begin(h);
 	*bytes += tm_look_step(h);
 	return !tm_look_is_on(h);
 }
@@ -305,15 +322,12 @@ static size_t trim_some_orphans(uint32_t *granules)
 /* False: call again for the same heap. */
 static bool trim_some_of_sleeper(struct tm_heap *h, uint32_t *granules, size_t *bytes)
 {
-	uint64_t slices;
-	bool done = true;
+	bool done;
 
-	tm_heap_lock();
-	if (is_owned_and_free(h) && look(h->tid, &slices) == SLEEP_ASLEEP && steal(h, slices)) {
-		done = trim_some(h, granules, bytes);
-		return_heap(h);
-	}
-	tm_heap_unlock();
+	if (!hold_sleeper(h))
+		return true;
+	done = trim_some(h, granules, bytes);
+	let_sleeper_go(h);
 	return done;
 }
 
@@ -324,7 +338,7 @@ static size_t trim_some_sleepers(uint32_t *granules)
 	for (unsigned threads = 0; left.heaps != 0 && *granules != 0 && threads < OTHERS_THREADS;) {
 		struct tm_heap *h = left.next != NULL ? left.next : tm_heap_first();
 
-		if (h->tid != 0 && tm_heap_size(h) >= STEAL_WORTH_SPANS) {
+		if (is_worth_stealing(h)) {
 			threads++;
 			if (!trim_some_of_sleeper(h, granules, &bytes))
 				break;
@@ -368,8 +382,7 @@ size_t tm_trim_before_growth(struct tm_heap *h)
 
 	if (!tm_trim_goes_on(h))
 		tm_look_begin(h);
-	if (tm_look_is_on(h))
-		bytes += tm_look_step(h);
+	bytes += tm_look_step(h);
 	tm_trim_lock();
 	bytes += trim_some_orphans(&granules);
 	if (left.heaps == 0 && sleepers_are_due())
