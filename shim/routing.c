@@ -384,9 +384,11 @@ static void look_at_epoch(struct tm_heap *h, struct mine *mine)
 	uint32_t epoch = tm_lifetime_now(&tm_routing.route.epoch);
 	uint64_t before, after;
 
+	if (!mine->counts && epoch == mine->census_epoch)
+		return;
 	before = tm_clock_ns();
 	if (!mine->counts) {
-		if (epoch == mine->census_epoch || before < mine->next_census_ns)
+		if (before < mine->next_census_ns)
 			return;
 		if (mine->notes == NULL)
 			mine->notes = tm_mem_map(page_round(TM_HEAP_ROWS * sizeof(struct note)));
@@ -407,6 +409,15 @@ static void look_at_epoch(struct tm_heap *h, struct mine *mine)
 	mine->next_census_ns = after + mine->census_ns * CENSUS_SHARE;
 }
 
+static int32_t next_period(const struct mine *mine, uint64_t now_ms)
+{
+	unsigned period = (unsigned)mine->period;
+
+	if (now_ms - mine->looked_ms > LOOK_MS)
+		return (int32_t)tm_bits_max(period / 2, LOOK_MIN);
+	return (int32_t)tm_bits_min(period * 2 + 1, LOOK_MAX);
+}
+
 void tm_routing_look(struct tm_heap *h)
 {
 	struct mine *mine = mine_of(h);
@@ -417,18 +428,12 @@ void tm_routing_look(struct tm_heap *h)
 	if (mine->period == 0) {
 		mine->period = LOOK_FIRST;
 	} else if (is_ready()) {
-		bool counted = mine->counts;
-
+		/* else this interval was a shorter one, which says nothing of the period */
+		if (!mine->counts)
+			mine->period = next_period(mine, now);
 		tell_requests(h);
 		follow_phase();
 		look_at_epoch(h, mine);
-		if (counted)
-			; /* this interval was a shorter one */
-		else if (now - mine->looked_ms > LOOK_MS)
-			mine->period = (int32_t)tm_bits_max((unsigned)mine->period / 2, LOOK_MIN);
-		else
-			mine->period =
-				(int32_t)tm_bits_min((unsigned)mine->period * 2 + 1, LOOK_MAX);
 	}
 	mine->looked_ms = now;
 	h->medium_left = mine->counts ? LOOK_MIN : mine->period;
