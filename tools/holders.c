@@ -8,16 +8,12 @@
 #include <sys/uio.h>
 
 #include "tools/library.h"
+#include "tools/ranges.h"
 
 #define LEVELS_MAX 6u
 #define CHUNK_BYTES ((size_t)1 << 20)
 #define ROOTS_MAX 64u
 #define LATE_MAX 4096u
-
-struct object {
-	uint64_t address, bytes;
-	uint32_t site;
-};
 
 /* A place outside blocks that holds pointers: a variable, a stack, a mapping. */
 struct root {
@@ -37,9 +33,8 @@ struct search {
 	struct tm_document *doc;
 	struct tm_ledger *ledger;
 	struct tm_symbols *symbols;
-	struct object *object; /* all live objects, by address */
-	size_t count, room;
-	uint32_t wanted; /* the site whose holders are wanted */
+	struct tm_ranges objects; /* all live objects, by the numbers of their sites */
+	uint32_t wanted;          /* the site whose holders are wanted */
 	uint64_t wanted_objects;
 	uint64_t low, high; /* address range of its objects */
 	/* by site: number of words in its blocks that point to the wanted site's */
@@ -58,35 +53,9 @@ static void see_object(void *ctx, const struct tm_ledger_object *o)
 {
 	struct search *s = ctx;
 
-	if (s->count == s->room) {
-		size_t room = s->room ? 2 * s->room : 65536;
-		struct object *wider = realloc(s->object, room * sizeof(*wider));
-
-		if (wider == NULL)
-			return;
-		s->object = wider;
-		s->room = room;
-	}
 	/* Bytes after the requested ones are left from earlier blocks. */
-	s->object[s->count++] = (struct object){o->address, o->bytes ? o->bytes : 1,
-						(uint32_t)(o->site - s->ledger->sites)};
-}
-
-static const struct object *object_at(const struct search *s, uint64_t address)
-{
-	size_t low = 0, high = s->count;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (s->object[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0 || address - s->object[low - 1].address >= s->object[low - 1].bytes)
-		return NULL;
-	return &s->object[low - 1];
+	tm_ranges_add(&s->objects, o->address, o->address + (o->bytes ? o->bytes : 1),
+		      (uint64_t)(o->site - s->ledger->sites));
 }
 
 static void add_root(struct search *s, const struct root *root)
@@ -143,23 +112,23 @@ static bool is_in_zone(const struct search *s, uint64_t address)
 
 static void see_word(struct search *s, uint64_t at, uint64_t word, const char *mapping)
 {
-	const struct object *target = NULL, *holder;
+	const struct tm_range *target = NULL, *holder;
 	struct root root = {.count = 0};
 
 	if (word >= s->low && word < s->high)
-		target = object_at(s, word);
+		target = tm_ranges_find(&s->objects, word);
 	/* The zone may have grown since the ledger was copied. */
 	if (target == NULL && s->lates < LATE_MAX &&
 	    word - s->ledger->header.zone_base < (uint64_t)TM_LEDGER_GRANULES << 16 &&
 	    !is_in_zone(s, at) && tm_ledger_module(s->ledger, at, s->ledger->header.epoch) &&
-	    object_at(s, word) == NULL)
+	    tm_ranges_find(&s->objects, word) == NULL)
 		s->late[s->lates++] = (struct late){at, word, false};
-	if (target == NULL || target->site != s->wanted)
+	if (target == NULL || target->number != s->wanted)
 		return;
-	holder = object_at(s, at);
+	holder = tm_ranges_find(&s->objects, at);
 	if (holder) {
-		if (holder->site != s->wanted)
-			s->holds[holder->site]++;
+		if (holder->number != s->wanted)
+			s->holds[holder->number]++;
 		else if (holder != target)
 			s->chained++;
 		return;
@@ -228,16 +197,16 @@ static void set_wanted(struct search *s, uint32_t site)
 	s->wanted_objects = 0;
 	s->low = UINT64_MAX;
 	s->high = 0;
-	for (size_t i = 0; i < s->count; i++) {
-		const struct object *o = &s->object[i];
+	for (size_t i = 0; i < s->objects.count; i++) {
+		const struct tm_range *o = &s->objects.at[i];
 
-		if (o->site != site)
+		if (o->number != site)
 			continue;
 		s->wanted_objects++;
-		if (o->address < s->low)
-			s->low = o->address;
-		if (o->address + o->bytes > s->high)
-			s->high = o->address + o->bytes;
+		if (o->low < s->low)
+			s->low = o->low;
+		if (o->high > s->high)
+			s->high = o->high;
 	}
 	s->roots = 0;
 	s->lates = 0;
@@ -404,11 +373,12 @@ void tm_holders_find(struct tm_document *doc, struct tm_ledger *ledger, size_t s
 	s.symbols = tm_symbols_new(NULL);
 	if (s.holds && s.seen && s.chunk && s.late) {
 		tm_ledger_walk(ledger, NULL, see_object, &s);
+		tm_ranges_sort(&s.objects);
 		set_wanted(&s, (uint32_t)site);
 		climb(&s, ret_lines);
 	}
 	tm_symbols_free(s.symbols);
-	free(s.object);
+	tm_ranges_clear(&s.objects);
 	free(s.holds);
 	free(s.seen);
 	free(s.chunk);
