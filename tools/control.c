@@ -53,10 +53,16 @@ static void wait_on(uint32_t *word, uint32_t value, unsigned ms)
 	syscall(SYS_futex, word, FUTEX_WAIT, value, &t, NULL, 0);
 }
 
+static bool has_ended(const struct tm_ledger_header *h)
+{
+	const struct tm_ledger look = {.header = *h};
+
+	return !tm_ledger_runs(&look);
+}
+
 /* Asks and waits. 0: answered; -ESRCH: the process has ended; else not in time. */
 static int ask(struct tm_ledger_header *h, enum tm_ledger_control what, unsigned wait_ms)
 {
-	const struct tm_ledger look = {.header = *h};
 	uint64_t end = now_ms() + wait_ms;
 
 	__atomic_store_n(&h->control, what, __ATOMIC_RELAXED);
@@ -69,7 +75,7 @@ static int ask(struct tm_ledger_header *h, enum tm_ledger_control what, unsigned
 			return h->control_error;
 		if (now_ms() >= end)
 			return -ETIMEDOUT;
-		if (h->clean_exit != 0 || !tm_ledger_runs(&look))
+		if (has_ended(h))
 			return -ESRCH;
 		wait_on(&h->control_done, done, STEP_MS);
 	}
@@ -87,8 +93,7 @@ static int scan_twice(struct tm_ledger_header *h)
 		return rc;
 	if (isatty(2) && apart > 1000)
 		fprintf(stderr, "tiermalloc: second pass in %u s\n", apart / 1000);
-	const struct tm_ledger look = {.header = *h};
-	for (unsigned slept = 0; slept < apart && h->clean_exit == 0 && tm_ledger_runs(&look);) {
+	for (unsigned slept = 0; slept < apart && !has_ended(h);) {
 		unsigned step = apart - slept < PAUSE_STEP_MS ? apart - slept : PAUSE_STEP_MS;
 
 		nanosleep(&(struct timespec){0, (long)step * 1000000}, NULL);
@@ -105,9 +110,7 @@ int tm_control_prepare(const char *path, bool scan)
 
 	if (h == NULL)
 		return scan && errno == EACCES ? -EACCES : TM_CONTROL_NOT_ASKED;
-	const struct tm_ledger look = {.path = path, .header = *h};
-	if (h->magic == TM_LEDGER_MAGIC && h->version == TM_LEDGER_VERSION &&
-	    tm_ledger_runs(&look)) {
+	if (h->magic == TM_LEDGER_MAGIC && h->version == TM_LEDGER_VERSION && !has_ended(h)) {
 		int fresh = ask(h, TM_LEDGER_REFRESH, REFRESH_WAIT_MS);
 
 		if (scan)
