@@ -19,7 +19,7 @@ void tm_buffer_add_byte(struct tm_buffer *buffer, unsigned char byte);
 void tm_buffer_clear(struct tm_buffer *buffer);
 
 /*
- * Appends the bytes as a gzip file; stored, not compressed, in a build without zlib. tools/gzip.c
+ * Appends the bytes as a gzip file; stored, not compressed, in a build without zlib. tools/export/gzip.c
  */
 void tm_buffer_add_gzip(struct tm_buffer *buffer, const void *bytes, size_t len);
 

@@ -14,7 +14,7 @@
 #include "shim/base/version.h"
 #include "tools/cmd.h"
 #include "tools/help.h"
-#include "tools/text_fit.h"
+#include "tools/text/text_fit.h"
 
 static int help(int argc, char **argv)
 {

@@ -9,10 +9,10 @@ from common import NAMES, SRC, TOOL, expect, export, finish, path, report, skip
 
 import json
 
-with open(os.path.join(SRC, "tools/report-1.schema.json"), encoding="utf-8") as f:
+with open(os.path.join(SRC, "tools/document/report-1.schema.json"), encoding="utf-8") as f:
     published = f.read()
 printed = subprocess.run([TOOL, "export", "--schema"], capture_output=True, text=True, check=True).stdout
-expect(published == printed, "tools/report-1.schema.json differs from 'tiermalloc export --schema'")
+expect(published == printed, "tools/document/report-1.schema.json differs from 'tiermalloc export --schema'")
 schema = json.loads(published)
 try:
     import jsonschema

@@ -7,7 +7,7 @@ import re
 
 from common import SRC, expect, finish
 
-with open(os.path.join(SRC, "tools/page/page.css"), encoding="utf-8") as f:
+with open(os.path.join(SRC, "tools/export/page/page.css"), encoding="utf-8") as f:
     css = f.read()
 ON = {"ink": ("paper", "card", "sunk", "warn-soft", "accent-soft"), "soft": ("paper", "card", "sunk"), "faint": ("paper", "card", "sunk"),
       "accent": ("paper", "card"), "bad": ("card", "bad-soft"), "warn": ("warn-soft",), "good": ("good-soft",), "less": ("card",), "paper": ("ink",)}

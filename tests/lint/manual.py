@@ -68,7 +68,7 @@ for sources, name in ((tools, "tiermalloc.1"), (runner, "yi-coder-run.1")):
     flat = re.sub(r"\bFl -?-?", "--", re.sub(r"\bFl Fl ", "Fl ", flat)).replace("---", "--").replace("-- ", "--")
     problems += [f"man/{name}: option {o} is not described" for o in sorted(options(sources)) if o not in flat]
 for source in tools:
-    if m := re.fullmatch(r"tools/cmd_(\w+)\.c", source):
+    if m := re.fullmatch(r"tools/cmd/cmd_(\w+)\.c", source):
         verb = m.group(1)
         if not re.search(rf"\b(Cm|Ic|Nm tiermalloc) {verb}\b", page("tiermalloc.1")):
             problems.append(f"man/tiermalloc.1: command '{verb}' is not described")

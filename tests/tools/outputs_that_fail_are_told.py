@@ -50,7 +50,7 @@ subprocess.run([os.environ["TM_BUILD"] + "/tests/tools/make_ledger", "l.tm", "20
 os.link("l.tm", "folder/1-2.tm")
 try:
     import jsonschema
-    with open(SRC + "/tools/report-1.schema.json", encoding="utf-8") as f:
+    with open(SRC + "/tools/document/report-1.schema.json", encoding="utf-8") as f:
         validator = jsonschema.Draft202012Validator(json.load(f))
 except (ImportError, AttributeError):
     validator = None

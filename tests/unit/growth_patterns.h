@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/growth.h"
+#include "tools/analysis/growth.h"
 
 enum pattern {
 	STEADY,

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "tools/ranges.h"
+#include "tools/analysis/ranges.h"
 
 Test(ranges, an_empty_table_finds_nothing)
 {
