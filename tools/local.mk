@@ -154,6 +154,6 @@ tiermalloc_SOURCES += \
 # The assembler copies these in; it tells nobody what it read.
 tm_page_parts = $(addprefix $(srcdir)/%reldir%/export/page/,page.css util.js data.js overview.js timeline.js \
 	flame.js sites.js pages.js devices.js main.js)
-EXTRA_DIST += %reldir%/export/page
+EXTRA_DIST += $(tm_page_parts)
 %reldir%/export/page.$(OBJEXT): $(tm_page_parts)
 %reldir%/export/tiermalloc-page.$(OBJEXT): $(tm_page_parts)
