@@ -6,8 +6,8 @@
 #include "shim/base/hash.h"
 #include "shim/elf.h"
 #include "shim/thread.h"
-#include "shim/unwind.h"
-#include "shim/unwind_cfi.h"
+#include "shim/unwind/unwind.h"
+#include "shim/unwind/unwind_cfi.h"
 
 #define OBJECTS 32u
 #define ASKS_LEAST 32u /* a program that looks up just what it needs asks for fewer names */

@@ -14,7 +14,7 @@
 #include "cuda_hooks/pools.h"
 #include "cuda_hooks/track.h"
 #include "shim/boot.h"
-#include "shim/ledger.h"
+#include "shim/ledger/ledger.h"
 
 static const char *const kind_names[TM_TRACK_KINDS] = {
 	[TM_LEDGER_GPU_DEVICE] = "device",      [TM_LEDGER_GPU_ASYNC] = "stream-ordered",

@@ -4,8 +4,8 @@
 #include "cuda_hooks/caller.h"
 #include "cuda_hooks/context.h"
 #include "cuda_hooks/hooks.h"
-#include "shim/ledger.h"
-#include "shim/modules.h"
+#include "shim/ledger/ledger.h"
+#include "shim/ledger/modules.h"
 #include "shim/os/clock.h"
 #include "shim/thread.h"
 

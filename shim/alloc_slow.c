@@ -29,7 +29,7 @@
 #include "shim/os/clock.h"
 #include "shim/pooling.h"
 #include "shim/routing.h"
-#include "shim/samples.h"
+#include "shim/ledger/samples.h"
 #include "shim/thread.h"
 
 /* Requests with an explicit tier get a block of whole pages from this size on. */

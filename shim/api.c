@@ -16,7 +16,7 @@
 #include "shim/base/parse.h"
 #include "shim/base/version.h"
 #include "shim/boot.h"
-#include "shim/epoch.h"
+#include "shim/ledger/epoch.h"
 #include "shim/family.h"
 #include "shim/os/maps.h"
 #include "shim/heap/account.h"

@@ -14,7 +14,7 @@
 #include "shim/foreign.h"
 #include "shim/heap/emergency.h"
 #include "shim/heap/heap.h"
-#include "shim/ledger.h"
+#include "shim/ledger/ledger.h"
 #include "shim/module.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
@@ -23,7 +23,7 @@
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 #include "shim/passive.h"
-#include "shim/python.h"
+#include "shim/ledger/python.h"
 #include "shim/trace.h"
 
 /* Not 0, so that the word lies in .data, on a page that the loader has already written. */

@@ -8,9 +8,9 @@
 
 #include "shim/boot.h"
 #include "shim/elf.h"
-#include "shim/ledger.h"
+#include "shim/ledger/ledger.h"
 #include "shim/module.h"
-#include "shim/modules.h"
+#include "shim/ledger/modules.h"
 #include "shim/thread.h"
 
 /*

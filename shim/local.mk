@@ -10,30 +10,16 @@ libtmcore_a_SOURCES += \
 	%reldir%/alloc_debug.c \
 	%reldir%/alloc_debug.h \
 	%reldir%/alloc_slow.c \
-	%reldir%/guard_pages.c \
-	%reldir%/guard_pages.h \
 	%reldir%/boot.c \
 	%reldir%/boot.h \
-	%reldir%/census.c \
-	%reldir%/census.h \
 	%reldir%/core.c \
-	%reldir%/callsite.c \
-	%reldir%/callsite.h \
 	%reldir%/cxx.c \
 	%reldir%/cxx.h \
-	%reldir%/decisions.c \
-	%reldir%/decisions.h \
-	%reldir%/deep.c \
-	%reldir%/deep.h \
 	%reldir%/dl.c \
 	%reldir%/dl.h \
 	%reldir%/early.c \
 	%reldir%/early.h \
 	%reldir%/elf.c \
-	%reldir%/epoch.c \
-	%reldir%/epoch.h \
-	%reldir%/epoch_records.c \
-	%reldir%/epoch_records.h \
 	%reldir%/elf.h \
 	%reldir%/family.c \
 	%reldir%/family.h \
@@ -41,65 +27,79 @@ libtmcore_a_SOURCES += \
 	%reldir%/foreign.h \
 	%reldir%/fork.c \
 	%reldir%/fork.h \
+	%reldir%/guard_pages.c \
+	%reldir%/guard_pages.h \
 	%reldir%/helper.c \
 	%reldir%/helper.h \
+	%reldir%/ledger/callsite.c \
+	%reldir%/ledger/callsite.h \
+	%reldir%/ledger/census.c \
+	%reldir%/ledger/census.h \
+	%reldir%/ledger/decisions.c \
+	%reldir%/ledger/decisions.h \
+	%reldir%/ledger/deep.c \
+	%reldir%/ledger/deep.h \
+	%reldir%/ledger/epoch.c \
+	%reldir%/ledger/epoch.h \
+	%reldir%/ledger/epoch_records.c \
+	%reldir%/ledger/epoch_records.h \
+	%reldir%/ledger/ledger.c \
+	%reldir%/ledger/ledger.h \
+	%reldir%/ledger/ledger_areas.c \
+	%reldir%/ledger/ledger_areas.h \
+	%reldir%/ledger/ledger_copy.c \
+	%reldir%/ledger/ledger_copy.h \
+	%reldir%/ledger/ledger_file.c \
+	%reldir%/ledger/ledger_file.h \
+	%reldir%/ledger/ledger_granules.c \
+	%reldir%/ledger/ledger_granules.h \
+	%reldir%/ledger/modules.c \
+	%reldir%/ledger/modules.h \
+	%reldir%/ledger/python.c \
+	%reldir%/ledger/python.h \
+	%reldir%/ledger/samples.c \
+	%reldir%/ledger/samples.h \
+	%reldir%/ledger/sheet.c \
+	%reldir%/ledger/sheet.h \
+	%reldir%/ledger/sizes.c \
+	%reldir%/ledger/sizes.h \
 	%reldir%/medium.c \
 	%reldir%/medium.h \
 	%reldir%/module.h \
-	%reldir%/modules.c \
-	%reldir%/modules.h \
 	%reldir%/passive.c \
-	%reldir%/pooling.c \
-	%reldir%/pooling.h \
 	%reldir%/passive.h \
-	%reldir%/python.c \
-	%reldir%/python.h \
-	%reldir%/ledger.c \
-	%reldir%/ledger.h \
-	%reldir%/routing.c \
-	%reldir%/routing.h \
-	%reldir%/ruling.c \
-	%reldir%/ruling.h \
 	%reldir%/places.c \
 	%reldir%/places.h \
-	%reldir%/ledger_areas.c \
-	%reldir%/ledger_areas.h \
-	%reldir%/ledger_copy.c \
-	%reldir%/ledger_copy.h \
-	%reldir%/ledger_granules.c \
-	%reldir%/ledger_granules.h \
-	%reldir%/ledger_file.c \
-	%reldir%/ledger_file.h \
+	%reldir%/pooling.c \
+	%reldir%/pooling.h \
 	%reldir%/report.c \
 	%reldir%/report.h \
 	%reldir%/report_command.c \
 	%reldir%/report_command.h \
-	%reldir%/samples.c \
+	%reldir%/routing.c \
+	%reldir%/routing.h \
+	%reldir%/ruling.c \
+	%reldir%/ruling.h \
+	%reldir%/scan/scan.c \
+	%reldir%/scan/scan.h \
+	%reldir%/scan/scan_image.c \
+	%reldir%/scan/scan_image.h \
+	%reldir%/scan/scan_memory.c \
+	%reldir%/scan/scan_memory.h \
+	%reldir%/scan/scan_suspects.c \
+	%reldir%/scan/scan_suspects.h \
 	%reldir%/source_drop.c \
 	%reldir%/source_drop.h \
-	%reldir%/samples.h \
-	%reldir%/scan.c \
-	%reldir%/scan.h \
-	%reldir%/scan_image.c \
-	%reldir%/scan_image.h \
-	%reldir%/scan_memory.c \
-	%reldir%/scan_memory.h \
-	%reldir%/scan_suspects.c \
-	%reldir%/scan_suspects.h \
-	%reldir%/sheet.c \
-	%reldir%/sheet.h \
-	%reldir%/sizes.c \
-	%reldir%/sizes.h \
 	%reldir%/thread.c \
 	%reldir%/thread.h \
 	%reldir%/trace.c \
 	%reldir%/trace.h \
-	%reldir%/unwind.c \
-	%reldir%/unwind.h \
-	%reldir%/unwind_pages.c \
-	%reldir%/unwind_pages.h \
-	%reldir%/unwind_cfi.c \
-	%reldir%/unwind_cfi.h
+	%reldir%/unwind/unwind.c \
+	%reldir%/unwind/unwind.h \
+	%reldir%/unwind/unwind_cfi.c \
+	%reldir%/unwind/unwind_cfi.h \
+	%reldir%/unwind/unwind_pages.c \
+	%reldir%/unwind/unwind_pages.h
 
 libtiermalloc_so_SOURCES += \
 	%reldir%/api.c \
@@ -111,15 +111,15 @@ libtiermalloc_so_SOURCES += \
 
 if ARCH_X86_64
 libtiermalloc_so_SOURCES += %reldir%/dl_x86_64.S %reldir%/guardcalls_x86_64.S
-libtmcore_a_SOURCES += %reldir%/helper_x86_64.S %reldir%/unwind_x86_64.S
+libtmcore_a_SOURCES += %reldir%/helper_x86_64.S %reldir%/unwind/unwind_x86_64.S
 endif
 if ARCH_AARCH64
 libtiermalloc_so_SOURCES += %reldir%/dl_aarch64.S %reldir%/guardcalls_aarch64.S
-libtmcore_a_SOURCES += %reldir%/helper_aarch64.S %reldir%/unwind_aarch64.S
+libtmcore_a_SOURCES += %reldir%/helper_aarch64.S %reldir%/unwind/unwind_aarch64.S
 endif
 EXTRA_DIST += %reldir%/dl_x86_64.S %reldir%/dl_aarch64.S %reldir%/guardcalls_x86_64.S \
 	%reldir%/guardcalls_aarch64.S %reldir%/helper_x86_64.S %reldir%/helper_aarch64.S \
-	%reldir%/unwind_x86_64.S %reldir%/unwind_aarch64.S
+	%reldir%/unwind/unwind_x86_64.S %reldir%/unwind/unwind_aarch64.S
 
 # A throw passes through (H36).
 %reldir%/libtmcore_a-cxx.$(OBJEXT): CFLAGS += -fexceptions

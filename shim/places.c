@@ -10,14 +10,14 @@
 #include "shim/base/bits.h"
 #include "shim/base/fmt.h"
 #include "shim/heap/meta.h"
-#include "shim/modules.h"
+#include "shim/ledger/modules.h"
 #include "shim/os/lock.h"
 #include "shim/os/maps.h"
 #include "shim/os/mem.h"
 #include "shim/os/msg.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
-#include "shim/unwind.h"
+#include "shim/unwind/unwind.h"
 
 #define FILES_MAX 1024u
 #define RANGES_MAX 16384u

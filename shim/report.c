@@ -12,7 +12,7 @@
 #include "shim/boot.h"
 #include "shim/dl.h"
 #include "shim/foreign.h"
-#include "shim/ledger.h"
+#include "shim/ledger/ledger.h"
 #include "shim/module.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"

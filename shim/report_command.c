@@ -9,11 +9,11 @@
 #include "shim/base/fmt.h"
 #include "shim/base/parse.h"
 #include "shim/boot.h"
-#include "shim/ledger.h"
+#include "shim/ledger/ledger.h"
 #include "shim/os/msg.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
-#include "shim/unwind.h"
+#include "shim/unwind/unwind.h"
 
 #define ENVIRONMENT_MAX 1024u
 #define WAIT_ALL_KINDS 0x40000000 /* __WALL */

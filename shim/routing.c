@@ -6,7 +6,7 @@
 
 #include "shim/base/bits.h"
 #include "shim/boot.h"
-#include "shim/decisions.h"
+#include "shim/ledger/decisions.h"
 #include "shim/heap/arena.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/huge.h"

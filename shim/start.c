@@ -14,7 +14,7 @@
 #include "shim/boot.h"
 #include "shim/elf.h"
 #include "shim/fork.h"
-#include "shim/ledger.h"
+#include "shim/ledger/ledger.h"
 #include "shim/report.h"
 #include "shim/trace.h"
 #include "shim/thread.h"

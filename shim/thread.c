@@ -11,7 +11,7 @@
 #include "shim/heap/remote.h"
 #include "shim/heap/span.h"
 #include "shim/heap/trim.h"
-#include "shim/ledger.h"
+#include "shim/ledger/ledger.h"
 #include "shim/os/lock.h"
 #include "shim/os/sys.h"
 

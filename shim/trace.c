@@ -11,7 +11,7 @@
 #include "shim/base/trace_format.h"
 #include "shim/boot.h"
 #include "shim/cxx.h"
-#include "shim/deep.h"
+#include "shim/ledger/deep.h"
 #include "shim/heap/account.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
@@ -19,7 +19,7 @@
 #include "shim/os/msg.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
-#include "shim/python.h"
+#include "shim/ledger/python.h"
 #include "shim/report.h"
 
 #define NOTES 1024u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * store: hooks of the account: where its memory comes from, and who is told of changes. Without a
- * ledger the memory is private and nobody is told; shim/ledger.c installs itself here at boot.
+ * ledger the memory is private and nobody is told; shim/ledger/ledger.c installs itself here at boot.
  *
  * All functions may be called by any thread that holds the heap in question; they take no lock of
  * the heap's. A member that is NULL is not called.

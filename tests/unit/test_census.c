@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "shim/census.h"
-#include "shim/ledger.h"
+#include "shim/ledger/census.h"
+#include "shim/ledger/ledger.h"
 #include "tests/unit/engine.h"
 
 #define OBJECTS 200000u

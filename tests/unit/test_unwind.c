@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "shim/unwind.h"
-#include "shim/unwind_cfi.h"
+#include "shim/unwind/unwind.h"
+#include "shim/unwind/unwind_cfi.h"
 
 static uint64_t ours[64];
 static void *theirs[80];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/census.h"
+#include "shim/ledger/census.h"
 
 #include <errno.h>
 
@@ -11,9 +11,9 @@
 #include "shim/heap/span.h"
 #include "shim/heap/tier.h"
 #include "shim/heap/zone.h"
-#include "shim/ledger.h"
+#include "shim/ledger/ledger.h"
 #include "shim/os/mem.h"
-#include "shim/sizes.h"
+#include "shim/ledger/sizes.h"
 
 /* Age in windows from which an entry's epoch is reset to "old". */
 #define AGE_LIMIT 200u

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/samples.h"
+#include "shim/ledger/samples.h"
 
 #include <sys/resource.h>
 
 #include "shim/base/bits.h"
 #include "shim/base/parse.h"
-#include "shim/census.h"
-#include "shim/decisions.h"
-#include "shim/epoch.h"
+#include "shim/ledger/census.h"
+#include "shim/ledger/decisions.h"
+#include "shim/ledger/epoch.h"
 #include "shim/heap/account.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/heap.h"
 #include "shim/heap/meta.h"
 #include "shim/heap/tier.h"
 #include "shim/helper.h"
-#include "shim/ledger.h"
+#include "shim/ledger/ledger.h"
 #include "shim/module.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 #include "shim/pooling.h"
-#include "shim/scan.h"
-#include "shim/sheet.h"
+#include "shim/scan/scan.h"
+#include "shim/ledger/sheet.h"
 
 #define SAMPLE_MS 1000u
 /* A census takes at most this share of the time. */

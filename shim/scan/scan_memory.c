@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/scan_memory.h"
+#include "shim/scan/scan_memory.h"
 
 #include <errno.h>
 
@@ -8,7 +8,7 @@
 #include "shim/os/maps.h"
 #include "shim/os/mem.h"
 #include "shim/os/sys.h"
-#include "shim/scan_image.h"
+#include "shim/scan/scan_image.h"
 
 #define RANGES_MAX 4096u
 #define COPY_BYTES ((uintptr_t)64 << 10)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* decisions: see decisions.h. */
-#include "shim/decisions.h"
+#include "shim/ledger/decisions.h"
 
 #include "shim/base/bits.h"
 #include "shim/base/ledger_format.h"
-#include "shim/ledger.h"
+#include "shim/ledger/ledger.h"
 
 #define TICKS 8u
 #define SITES_A_TICK 4096u

@@ -14,7 +14,7 @@
 #define TM_CENSUS_H
 
 #include "shim/base/ledger_format.h"
-#include "shim/epoch_records.h"
+#include "shim/ledger/epoch_records.h"
 
 enum tm_census_kind {
 	TM_CENSUS_NONE,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/ledger_areas.h"
+#include "shim/ledger/ledger_areas.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -12,13 +12,13 @@
 #include "shim/heap/account.h"
 #include "shim/heap/heap.h"
 #include "shim/heap/store.h"
-#include "shim/ledger.h"
-#include "shim/ledger_granules.h"
+#include "shim/ledger/ledger.h"
+#include "shim/ledger/ledger_granules.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
 #include "shim/os/msg.h"
 #include "shim/os/sys.h"
-#include "shim/samples.h"
+#include "shim/ledger/samples.h"
 
 /* Retries, 1 ms apart, while the kernel is temporarily out of memory. */
 #define ASKED_AGAIN 20u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/unwind.h"
+#include "shim/unwind/unwind.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "shim/os/mem.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
-#include "shim/unwind_cfi.h"
+#include "shim/unwind/unwind_cfi.h"
 
 #if defined(__x86_64__)
 static const uint8_t kept[] = {3, 6, 12, 13, 14, 15, 16};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/ledger_granules.h"
+#include "shim/ledger/ledger_granules.h"
 
 #include "shim/base/ledger_format.h"
 #include "shim/heap/span.h"
 #include "shim/heap/tier.h"
 #include "shim/heap/zone.h"
-#include "shim/ledger.h"
-#include "shim/ledger_areas.h"
-#include "shim/sizes.h"
+#include "shim/ledger/ledger.h"
+#include "shim/ledger/ledger_areas.h"
+#include "shim/ledger/sizes.h"
 
 /* The same for a granule in use: counts those that can't be recorded. */
 static struct tm_ledger_granule *record_for(const struct tm_granule *head)

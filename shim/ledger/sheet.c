@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/sheet.h"
+#include "shim/ledger/sheet.h"
 
 #include <time.h>
 
@@ -11,7 +11,7 @@
 #include "shim/heap/heap.h"
 #include "shim/heap/zone.h"
 #include "shim/helper.h"
-#include "shim/ledger.h"
+#include "shim/ledger/ledger.h"
 #include "shim/os/maps.h"
 #include "shim/os/mem.h"
 #include "shim/os/own.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/python.h"
+#include "shim/ledger/python.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,10 +11,10 @@
 #include "shim/elf.h"
 #include "shim/heap/account.h"
 #include "shim/heap/size_class.h"
-#include "shim/ledger.h"
+#include "shim/ledger/ledger.h"
 #include "shim/os/mem.h"
 #include "shim/os/msg.h"
-#include "shim/unwind.h"
+#include "shim/unwind/unwind.h"
 
 /* Words that stand for sites: no program's code is there. */
 #define SITE_BIT (UINT64_C(1) << 47)

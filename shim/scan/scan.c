@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/scan.h"
+#include "shim/scan/scan.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,14 +10,14 @@
 #include "shim/base/fmt.h"
 #include "shim/base/parse.h"
 #include "shim/helper.h"
-#include "shim/ledger.h"
+#include "shim/ledger/ledger.h"
 #include "shim/os/clock.h"
 #include "shim/os/mem.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
-#include "shim/scan_image.h"
+#include "shim/scan/scan_image.h"
 #include "shim/thread.h"
-#include "shim/unwind.h"
+#include "shim/unwind/unwind.h"
 
 /* SIGRTMAX - 3: away from both ends of the range, where programs and libc take their signals. */
 #define STOP_SIGNAL 61

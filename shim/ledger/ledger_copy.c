@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/ledger_copy.h"
+#include "shim/ledger/ledger_copy.h"
 
 #include <errno.h>
 
 #include "shim/base/bits.h"
-#include "shim/ledger_areas.h"
+#include "shim/ledger/ledger_areas.h"
 #include "shim/os/mem.h"
 
 struct piece {

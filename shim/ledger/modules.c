@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/modules.h"
+#include "shim/ledger/modules.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include "shim/base/fmt.h"
 #include "shim/base/hash.h"
 #include "shim/base/ledger_format.h"
-#include "shim/ledger.h"
+#include "shim/ledger/ledger.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
 #include "shim/os/maps.h"

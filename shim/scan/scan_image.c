@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/scan_image.h"
+#include "shim/scan/scan_image.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,15 +12,15 @@
 #include "shim/heap/heap.h"
 #include "shim/heap/span.h"
 #include "shim/heap/zone.h"
-#include "shim/ledger.h"
+#include "shim/ledger/ledger.h"
 #include "shim/module.h"
 #include "shim/os/clock.h"
 #include "shim/os/maps.h"
 #include "shim/os/mem.h"
 #include "shim/os/sys.h"
-#include "shim/samples.h"
-#include "shim/scan_memory.h"
-#include "shim/scan_suspects.h"
+#include "shim/ledger/samples.h"
+#include "shim/scan/scan_memory.h"
+#include "shim/scan/scan_suspects.h"
 
 /* The ABI's red zone: a leaf function may use words below the stack pointer. */
 #define RED_ZONE 128u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* unwind_pages: see unwind_pages.h. */
-#include "shim/unwind_pages.h"
+#include "shim/unwind/unwind_pages.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>

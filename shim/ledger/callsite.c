@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/callsite.h"
+#include "shim/ledger/callsite.h"
 
 #include <stdatomic.h>
 
@@ -8,13 +8,13 @@
 #include "shim/base/ledger_format.h"
 #include "shim/boot.h"
 #include "shim/heap/heap.h"
-#include "shim/ledger.h"
-#include "shim/modules.h"
+#include "shim/ledger/ledger.h"
+#include "shim/ledger/modules.h"
 #include "shim/os/mem.h"
-#include "shim/python.h"
+#include "shim/ledger/python.h"
 #include "shim/thread.h"
-#include "shim/unwind.h"
-#include "shim/unwind_cfi.h"
+#include "shim/unwind/unwind.h"
+#include "shim/unwind/unwind_cfi.h"
 
 #define TABLE_BITS 15
 #define TABLE_SLOTS (1u << TABLE_BITS)

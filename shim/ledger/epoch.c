@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/epoch.h"
+#include "shim/ledger/epoch.h"
 
 #include "shim/base/bits.h"
-#include "shim/census.h"
+#include "shim/ledger/census.h"
 #include "shim/heap/account.h"
 #include "shim/heap/heap.h"
-#include "shim/ledger.h"
-#include "shim/modules.h"
+#include "shim/ledger/ledger.h"
+#include "shim/ledger/modules.h"
 #include "shim/os/clock.h"
 
 #define SCAN_SHARE 100u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/unwind_cfi.h"
+#include "shim/unwind/unwind_cfi.h"
 
 #include <elf.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/sizes.h"
+#include "shim/ledger/sizes.h"
 
 #include "shim/base/hash.h"
 #include "shim/base/ledger_format.h"
-#include "shim/deep.h"
+#include "shim/ledger/deep.h"
 #include "shim/heap/size_class.h"
-#include "shim/ledger.h"
+#include "shim/ledger/ledger.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
 

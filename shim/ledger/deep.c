@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/deep.h"
+#include "shim/ledger/deep.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -14,14 +14,14 @@
 #include "shim/heap/span.h"
 #include "shim/heap/tcache_inline.h"
 #include "shim/heap/zone.h"
-#include "shim/ledger.h"
-#include "shim/ledger_areas.h"
+#include "shim/ledger/ledger.h"
+#include "shim/ledger/ledger_areas.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
-#include "shim/sizes.h"
+#include "shim/ledger/sizes.h"
 
 #define BLOCK_WINDOW_BYTES ((size_t)64 << 10)
 #define BLOCKS_PER_WINDOW (BLOCK_WINDOW_BYTES / sizeof(uint64_t))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/scan_suspects.h"
+#include "shim/scan/scan_suspects.h"
 
 #include "shim/base/hash.h"
 #include "shim/base/ledger_format.h"
 #include "shim/heap/account.h"
-#include "shim/ledger.h"
+#include "shim/ledger/ledger.h"
 
 /* So many unreachable objects of a site, and half of them freed: its pointers are hidden. */
 #define HIDDEN_MIN 8u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/ledger_file.h"
+#include "shim/ledger/ledger_file.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include "shim/base/parse.h"
 #include "shim/boot.h"
 #include "shim/heap/zone.h"
-#include "shim/ledger.h"
-#include "shim/modules.h"
+#include "shim/ledger/ledger.h"
+#include "shim/ledger/modules.h"
 #include "shim/os/clock.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"

@@ -10,7 +10,7 @@
 #ifndef TM_MODULES_H
 #define TM_MODULES_H
 
-#include "shim/unwind.h"
+#include "shim/unwind/unwind.h"
 
 void tm_modules_init(void);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/epoch_records.h"
+#include "shim/ledger/epoch_records.h"
 
 #include "shim/base/bits.h"
-#include "shim/ledger.h"
+#include "shim/ledger/ledger.h"
 #include "shim/module.h"
 #include "shim/os/mem.h"
 

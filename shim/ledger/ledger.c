@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shim/ledger.h"
+#include "shim/ledger/ledger.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,28 +7,28 @@
 
 #include "shim/base/parse.h"
 #include "shim/boot.h"
-#include "shim/callsite.h"
-#include "shim/deep.h"
-#include "shim/epoch.h"
+#include "shim/ledger/callsite.h"
+#include "shim/ledger/deep.h"
+#include "shim/ledger/epoch.h"
 #include "shim/heap/account.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/heap.h"
 #include "shim/heap/trim.h"
-#include "shim/ledger_areas.h"
-#include "shim/ledger_copy.h"
-#include "shim/ledger_granules.h"
-#include "shim/ledger_file.h"
-#include "shim/modules.h"
+#include "shim/ledger/ledger_areas.h"
+#include "shim/ledger/ledger_copy.h"
+#include "shim/ledger/ledger_granules.h"
+#include "shim/ledger/ledger_file.h"
+#include "shim/ledger/modules.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
-#include "shim/python.h"
-#include "shim/samples.h"
-#include "shim/scan.h"
-#include "shim/sheet.h"
-#include "shim/sizes.h"
+#include "shim/ledger/python.h"
+#include "shim/ledger/samples.h"
+#include "shim/scan/scan.h"
+#include "shim/ledger/sheet.h"
+#include "shim/ledger/sizes.h"
 
 /* Default length of the leak tests' window. */
 #define WINDOW_MS 60000u

@@ -6,8 +6,8 @@
 #ifndef TM_UNWIND_CFI_H
 #define TM_UNWIND_CFI_H
 
-#include "shim/unwind.h"
-#include "shim/unwind_pages.h"
+#include "shim/unwind/unwind.h"
+#include "shim/unwind/unwind_pages.h"
 
 #if defined(__x86_64__)
 #define TM_UNWIND_FP 6
