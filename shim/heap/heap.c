@@ -423,7 +423,7 @@ static int check_list(const struct tm_heap *h, unsigned klass, const struct tm_s
 		    !tm_span_entry_is_free(head, (uint32_t)index))
 			return __LINE__;
 		if (head->looked != NULL &&
-		    tm_slot_set_has(((const struct tm_looked *)head->looked)->bits,
+		    tm_slot_set_has(((const struct tm_slot_set *)head->looked)->bits,
 				    (uint32_t)index))
 			return __LINE__;
 	}

@@ -100,7 +100,6 @@ struct tm_heap {
 	uint32_t rows;             /* [owner] rows in use, row 0 included */
 	uint32_t span_first;       /* [owner] list of all spans, by granule reference */
 	uint32_t span_count;       /* [owner] spans in that list */
-	uint32_t parked_spans;     /* [owner] spans with parked slots */
 	uint32_t first_slot_frees; /* [owner] since the last trim: hints that spans may be empty */
 	uint32_t current[TM_CLASSES]; /* [owner] by class: the span being carved, by reference */
 	struct tm_heap *next;         /* [heaps lock] list of all heaps, never unlinked */

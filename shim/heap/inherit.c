@@ -41,17 +41,6 @@ static void settle_list(struct tm_heap *h, unsigned klass, struct tm_slot **list
 	}
 }
 
-/* Mark the parked slots of a class; TM_LISTS: of all classes. */
-static void settle_parked(struct tm_heap *h, unsigned klass)
-{
-	if (h->parked_spans == 0)
-		return;
-	for (struct tm_granule *g = tm_granule_at(h->span_first); g != NULL;
-	     g = tm_granule_at(g->next))
-		if (klass == TM_LISTS || g->klass == klass)
-			tm_trim_parked_are_free(g);
-}
-
 static void settle_lists(struct tm_heap *h, unsigned klass)
 {
 	settle_list(h, klass, &h->list[klass]);
@@ -69,7 +58,6 @@ void tm_inherit_settle_all(struct tm_heap *h)
 		tm_remote_drain(h);
 	for (unsigned klass = 1; klass < TM_LISTS; klass++)
 		settle_lists(h, klass);
-	settle_parked(h, TM_LISTS);
 	h->self = (uintptr_t)h;
 }
 
@@ -86,7 +74,6 @@ static void settle_own(struct tm_heap *h, unsigned klass)
 	if ((*done & bit) != 0)
 		return;
 	settle_lists(h, klass);
-	settle_parked(h, klass);
 	*done |= bit;
 }
 

@@ -35,78 +35,41 @@ static void spend(uint32_t *work, uint32_t n)
 
 /* --- marked slots ----------------------------------------------------------------------------- */
 
-static size_t looked_bytes(const struct tm_granule *head)
+static struct tm_slot_set *make_looked(struct tm_heap *h, struct tm_granule *head)
 {
-	return sizeof(struct tm_looked) + tm_slot_set_words(head) * sizeof(uint64_t);
-}
+	struct tm_slot_set *set = tm_slot_set_make(head);
 
-/*
- * The lists of records can be cut by a fork while another thread changes them: then `prev` may be
- * wrong, but never a list read forward.
- */
-static struct tm_looked *make_looked(struct tm_heap *h, struct tm_granule *head)
-{
-	struct tm_looked *r = tm_meta_alloc(looked_bytes(head), sizeof(uint64_t));
-	struct tm_looked *next = h->look->looked[head->klass];
-
-	if (r == NULL)
+	if (set == NULL)
 		return NULL;
-	r->head = head;
-	r->next = next;
-	if (next != NULL)
-		next->prev = r;
-	head->looked = r;
-	TM_SIGNAL_FENCE();
-	h->look->looked[head->klass] = r;
-	return r;
+	head->looked = set;
+	tm_slot_set_link(&h->look->looked[head->klass], set);
+	return set;
 }
 
-static void unlink_looked(struct tm_heap *h, struct tm_looked *r)
+/* The set is unlinked first: a fork's child may lose the slots, but must not have them twice. */
+static void forget_looked(struct tm_heap *h, struct tm_slot_set *set)
 {
-	struct tm_looked **link = &h->look->looked[r->head->klass];
-
-	if (r->next != NULL)
-		r->next->prev = r->prev;
+	tm_slot_set_unlink(&h->look->looked[set->head->klass], set);
+	set->head->looked = NULL;
 	TM_SIGNAL_FENCE();
-	if (*link != r && r->prev != NULL && r->prev->next == r)
-		link = &r->prev->next;
-	while (*link != NULL && *link != r)
-		link = &(*link)->next;
-	if (*link == r)
-		*link = r->next;
-}
-
-/* The record is unlinked first: a fork's child may lose the slots, but must not have them twice. */
-static void forget_looked(struct tm_heap *h, struct tm_looked *r)
-{
-	struct tm_granule *head = r->head;
-
-	unlink_looked(h, r);
-	head->looked = NULL;
-	TM_SIGNAL_FENCE();
-}
-
-static void free_looked(struct tm_looked *r)
-{
-	tm_meta_free(r, looked_bytes(r->head), sizeof(uint64_t));
 }
 
 /* Put the marked slots of one span back onto the list of their class. */
-static void put_back(struct tm_heap *h, struct tm_looked *r)
+static void put_back(struct tm_heap *h, struct tm_slot_set *set)
 {
-	forget_looked(h, r);
-	tm_slot_set_list(h, r->head, r->bits);
-	free_looked(r);
+	forget_looked(h, set);
+	tm_slot_set_list(h, set);
+	tm_slot_set_free(set);
 }
 
 static bool mark(struct tm_heap *h, struct tm_granule *head, const struct tm_slot *slot)
 {
-	struct tm_looked *r = head->looked != NULL ? head->looked : make_looked(h, head);
+	struct tm_slot_set *set = head->looked != NULL ? head->looked : make_looked(h, head);
 
-	if (r == NULL)
+	if (set == NULL)
 		return false;
-	tm_slot_set_add(r->bits, (uint32_t)tm_span_index(head, slot));
-	r->count++;
+	tm_slot_set_add(set->bits, (uint32_t)tm_span_index(head, slot));
+	set->count++;
 	return true;
 }
 
@@ -121,13 +84,13 @@ static uint32_t listed_when_empty(const struct tm_granule *head)
 static size_t release_if_empty(struct tm_heap *h, struct tm_granule *head)
 {
 	size_t bytes = (size_t)head->granules << TM_GRANULE_SHIFT;
-	struct tm_looked *r = head->looked;
+	struct tm_slot_set *set = head->looked;
 
 	if (listed_when_empty(head) != 0)
 		return 0;
-	if (r != NULL) {
-		forget_looked(h, r);
-		free_looked(r);
+	if (set != NULL) {
+		forget_looked(h, set);
+		tm_slot_set_free(set);
 	}
 	tm_trim_forget(h, head);
 	tm_span_release(h, head);
@@ -369,7 +332,7 @@ void tm_look_end(struct tm_heap *h)
 
 void tm_look_transfer(struct tm_heap *from, struct tm_heap *to, unsigned klass)
 {
-	struct tm_looked *r;
+	struct tm_slot_set *set;
 
 	if (from->look == NULL)
 		return;
@@ -381,13 +344,13 @@ void tm_look_transfer(struct tm_heap *from, struct tm_heap *to, unsigned klass)
 		;
 	to->look->rest[klass] = from->look->rest[klass];
 	from->look->rest[klass] = NULL;
-	while ((r = from->look->looked[klass]) != NULL) {
-		unlink_looked(from, r);
-		r->prev = NULL;
-		r->next = to->look->looked[klass];
-		if (r->next != NULL)
-			r->next->prev = r;
-		to->look->looked[klass] = r;
+	while ((set = from->look->looked[klass]) != NULL) {
+		tm_slot_set_unlink(&from->look->looked[klass], set);
+		tm_slot_set_link(&to->look->looked[klass], set);
+	}
+	while ((set = from->look->parked[klass]) != NULL) {
+		tm_slot_set_unlink(&from->look->parked[klass], set);
+		tm_slot_set_link(&to->look->parked[klass], set);
 	}
 }
 
@@ -395,29 +358,23 @@ void tm_look_marked_are_free(const struct tm_heap *h, unsigned klass)
 {
 	if (h->look == NULL)
 		return;
-	for (const struct tm_looked *r = h->look->looked[klass]; r != NULL; r = r->next)
-		tm_slot_set_are_free(r->head, r->bits);
+	tm_slot_set_are_free(h->look->looked[klass]);
+	tm_slot_set_are_free(h->look->parked[klass]);
 }
 
 int tm_look_check(const struct tm_heap *h)
 {
-	if (h->look != NULL && h->look->kept != NULL && h->look_state != TM_LOOK_SORTS)
+	if (h->look == NULL)
+		return 0;
+	if (h->look->kept != NULL && h->look_state != TM_LOOK_SORTS)
 		return __LINE__;
-	for (unsigned klass = 1; h->look != NULL && klass < TM_CLASSES; klass++) {
-		for (const struct tm_looked *r = h->look->looked[klass]; r != NULL; r = r->next) {
-			uint32_t n = 0;
+	for (unsigned klass = 1; klass < TM_CLASSES; klass++) {
+		int rc = tm_slot_set_check(h, klass, h->look->looked[klass]);
 
-			if (r->head->looked != r || r->head->klass != klass ||
-			    (r->head->owner & ~TM_OWNER_BITS) != (uintptr_t)h)
-				return __LINE__;
-			if ((r->next != NULL && r->next->prev != r) ||
-			    (r->prev == NULL) != (r == h->look->looked[klass]))
-				return __LINE__;
-			for (uint32_t word = 0; word < tm_slot_set_words(r->head); word++)
-				n += (uint32_t)__builtin_popcountl(r->bits[word]);
-			if (n != r->count)
-				return __LINE__;
-		}
+		if (rc == 0)
+			rc = tm_slot_set_check(h, klass, h->look->parked[klass]);
+		if (rc != 0)
+			return rc;
 	}
 	return 0;
 }

@@ -20,29 +20,22 @@
 #ifndef TM_HEAP_LOOK_H
 #define TM_HEAP_LOOK_H
 
-#include "shim/heap/heap.h"
+#include "shim/heap/slot_set.h"
 
 /* Work of one step: 1 for a slot, more for a span. About .3 ms where each slot is a cache miss. */
 #define TM_LOOK_WORK 4096u
 
-/* Marked slots of a span, see slot_set.h. */
-struct tm_looked {
-	struct tm_looked *next, *prev; /* of the same heap and class */
-	struct tm_granule *head;
-	uint64_t count;
-	uint64_t bits[];
-};
-
-/* Of a heap; made by its first look. [owner] */
+/* Of a heap; made by its first look or trim. [owner] */
 struct tm_look {
-	struct tm_slot *rest[TM_CLASSES];     /* not examined yet, or what was left of a list */
-	struct tm_looked *looked[TM_CLASSES]; /* spans with marked slots */
-	uint32_t left[TM_CLASSES];            /* listed slots of candidates */
-	struct tm_slot *kept, *last;          /* examined slots of `klass` that stay, a chain */
-	uint32_t klass;                       /* whose slots are being examined */
-	uint32_t span;                        /* the next one to examine, by reference */
-	uint32_t chosen;                      /* candidates */
-	bool taken;                           /* the list of `klass` was taken off */
+	struct tm_slot *rest[TM_CLASSES];       /* not examined yet, or what was left of a list */
+	struct tm_slot_set *looked[TM_CLASSES]; /* marked slots */
+	struct tm_slot_set *parked[TM_CLASSES]; /* and those of trim.h */
+	uint32_t left[TM_CLASSES];              /* listed slots of candidates */
+	struct tm_slot *kept, *last;            /* examined slots of `klass` that stay, a chain */
+	uint32_t klass;                         /* whose slots are being examined */
+	uint32_t span;                          /* the next one to examine, by reference */
+	uint32_t chosen;                        /* candidates */
+	bool taken;                             /* the list of `klass` was taken off */
 };
 
 /* What a look is at. Written by the holder, read by any thread as a hint. */
@@ -75,7 +68,8 @@ bool tm_look_refill(struct tm_heap *h, unsigned klass);
 /* Slots of a span that are marked. */
 TM_INLINE uint32_t tm_look_count(const struct tm_granule *head)
 {
-	return head->looked == NULL ? 0 : (uint32_t)((const struct tm_looked *)head->looked)->count;
+	return head->looked == NULL ? 0
+				    : (uint32_t)((const struct tm_slot_set *)head->looked)->count;
 }
 
 /* Make the heap's struct tm_look. False: no memory. */

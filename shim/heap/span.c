@@ -212,7 +212,7 @@ int tm_span_fill(struct tm_heap *h, unsigned klass)
 		carve(h, g);
 		return 0;
 	}
-	if (h->parked_spans != 0 && tm_trim_unpark(h, klass))
+	if (tm_trim_unpark(h, klass))
 		return 0;
 	if (!tm_annex_is(h) && tm_heap_take_from_orphans(h, klass))
 		return 0;
@@ -312,10 +312,6 @@ void tm_span_transfer(struct tm_heap *from, struct tm_heap *to, unsigned klass)
 		for (unsigned i = 0; i < g->granules; i++)
 			__atomic_store_n(&g[i].owner, (uintptr_t)to | (g[i].owner & TM_OWNER_BITS),
 					 __ATOMIC_RELEASE);
-		if (g->parked != NULL) {
-			from->parked_spans--;
-			to->parked_spans++;
-		}
 		link_span(to, g);
 		if (tm_account_store.span != NULL)
 			tm_account_store.span(g);

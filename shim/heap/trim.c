@@ -4,7 +4,6 @@
 #include "shim/heap/arena.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/look.h"
-#include "shim/heap/meta.h"
 #include "shim/heap/pool.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/slot_set.h"
@@ -17,60 +16,45 @@
 /* Special value of a span's `mark`, which otherwise counts its slots found on lists. */
 #define MARK_OPENED UINT16_MAX /* its bitmap has all its free slots */
 
-/* A span's parked slots: on no list, because their pages were given back. See slot_set.h. */
-struct tm_parked {
-	uint64_t count;
-	uint64_t bits[];
-};
-
-static size_t parked_bytes(const struct tm_granule *head)
+/* Parked slots are on no list, because their pages were given back. */
+static struct tm_slot_set *set_of(const struct tm_granule *head)
 {
-	return sizeof(struct tm_parked) + tm_slot_set_words(head) * sizeof(uint64_t);
-}
-
-static uint64_t *parked_bits(const struct tm_granule *head)
-{
-	return ((struct tm_parked *)head->parked)->bits;
+	return head->parked;
 }
 
 uint32_t tm_trim_parked(const struct tm_granule *head)
 {
-	return head->parked == NULL ? 0 : (uint32_t)((const struct tm_parked *)head->parked)->count;
+	return head->parked == NULL ? 0 : (uint32_t)set_of(head)->count;
 }
 
-void tm_trim_parked_are_free(const struct tm_granule *head)
+/* Unlinked first: a fork's child may lose the slots, but must not have them twice. */
+static void unlink_parked(struct tm_heap *h, struct tm_granule *head)
 {
-	/* blocks of an arena use `parked` for their record */
-	if (head->parked != NULL && !tm_arena_is(head))
-		tm_slot_set_are_free(head, parked_bits(head));
+	tm_slot_set_unlink(&h->look->parked[head->klass], set_of(head));
+	head->parked = NULL;
+	TM_SIGNAL_FENCE();
 }
 
 void tm_trim_forget(struct tm_heap *h, struct tm_granule *head)
 {
-	if (head->parked == NULL)
+	struct tm_slot_set *set = set_of(head);
+
+	if (set == NULL)
 		return;
-	tm_meta_free(head->parked, parked_bytes(head), sizeof(uint64_t));
-	head->parked = NULL;
-	h->parked_spans--;
+	unlink_parked(h, head);
+	tm_slot_set_free(set);
 }
 
 bool tm_trim_unpark(struct tm_heap *h, unsigned klass)
 {
-	for (struct tm_granule *g = tm_granule_at(h->span_first); g != NULL;
-	     g = tm_granule_at(g->next)) {
-		struct tm_parked *parked = g->parked;
+	struct tm_slot_set *set = h->look == NULL ? NULL : h->look->parked[klass];
 
-		if (g->klass != klass || parked == NULL)
-			continue;
-		/* stored first: a fork's child may lose the slots, but must not have them twice */
-		g->parked = NULL;
-		h->parked_spans--;
-		tm_slot_set_list(h, g, parked->bits);
-		tm_meta_free(parked, parked_bytes(g), sizeof(uint64_t));
-		if (h->list[klass] != NULL)
-			return true;
-	}
-	return false;
+	if (set == NULL)
+		return false;
+	unlink_parked(h, set->head);
+	tm_slot_set_list(h, set);
+	tm_slot_set_free(set);
+	return h->list[klass] != NULL;
 }
 
 static uint32_t listed_when_empty(const struct tm_granule *g)
@@ -173,7 +157,7 @@ static uint32_t slot_of(const struct tm_granule *head, const struct tm_slot *s)
 
 static bool is_parked(struct tm_granule *head, struct tm_slot *s)
 {
-	return head->parked != NULL && tm_slot_set_has(parked_bits(head), slot_of(head, s));
+	return head->parked != NULL && tm_slot_set_has(set_of(head)->bits, slot_of(head, s));
 }
 
 /*
@@ -190,12 +174,12 @@ static bool open_spans(struct tm_heap *h)
 		    g->mark * 2u < g->carved || tm_pool_of_class(g->klass) != NULL)
 			continue;
 		if (g->parked == NULL) {
-			struct tm_parked *parked = tm_meta_alloc(parked_bytes(g), sizeof(uint64_t));
+			struct tm_slot_set *set = tm_look_ready(h) ? tm_slot_set_make(g) : NULL;
 
-			if (parked == NULL)
+			if (set == NULL)
 				break;
-			g->parked = parked;
-			h->parked_spans++;
+			g->parked = set;
+			tm_slot_set_link(&h->look->parked[g->klass], set);
 		}
 		g->mark = MARK_OPENED;
 		any = true;
@@ -207,7 +191,7 @@ static bool open_spans(struct tm_heap *h)
 			struct tm_granule *head = tm_span_head(tm_zone_granule(s));
 
 			if (head->mark == MARK_OPENED)
-				tm_slot_set_add(parked_bits(head), slot_of(head, s));
+				tm_slot_set_add(set_of(head)->bits, slot_of(head, s));
 		}
 	}
 	return true;
@@ -233,7 +217,7 @@ static bool page_is_free(const struct tm_granule *g, size_t offset)
 	if (first < tm_span_first(g) || first >= g->nslots)
 		return false;
 	for (uint32_t i = first; i <= last; i++)
-		if (!tm_slot_set_has(parked_bits(g), i))
+		if (!tm_slot_set_has(set_of(g)->bits, i))
 			return false;
 	return true;
 }
@@ -244,7 +228,7 @@ static bool page_is_free(const struct tm_granule *g, size_t offset)
  */
 static size_t settle_span(struct tm_granule *g, uint64_t *page_bits, size_t pages)
 {
-	struct tm_parked *parked = g->parked;
+	struct tm_slot_set *parked = g->parked;
 	size_t bytes = 0;
 
 	for (size_t page = 0; page < pages; page++) {

@@ -50,15 +50,12 @@ void tm_trim_after_frees(struct tm_heap *h);
  */
 void tm_trim_before_block(struct tm_heap *h, enum tm_part part, size_t bytes);
 
-/* Put parked slots of a class back onto the heap's empty list. False if there are none. */
+/* Put a span's parked slots back onto the heap's empty list. False: the class has none. */
 bool tm_trim_unpark(struct tm_heap *h, unsigned klass);
 
 /* Free the record of a span's parked slots, before the span itself is released. */
 void tm_trim_forget(struct tm_heap *h, struct tm_granule *head);
 uint32_t tm_trim_parked(const struct tm_granule *head);
-
-/* Mark the entries of parked slots free, see inherit.h. */
-void tm_trim_parked_are_free(const struct tm_granule *head);
 
 /*
  * The helper's tick: trims orphans, and heaps whose threads are asleep in a system call and

@@ -206,3 +206,33 @@ Test(look, heaps_of_ended_threads_are_examined_in_steps)
 		cr_assert_leq(looks(), 2 * TM_LOOK_WORK);
 	}
 }
+
+Test(look, parked_slots_are_found_without_a_walk_over_all_spans)
+{
+	unsigned klass = tm_class_of(SLOT_BYTES), n = 0;
+	uint32_t spans;
+	struct tm_heap *h;
+
+	fill();
+	h = heap_of(slot[0]);
+	/* few live on, so that nearly all pages are given back */
+	for (unsigned i = 0; i < SLOTS - 200; i++)
+		tm_root.ops.free(slot[i]);
+	tm_trim_lock();
+	(void)tm_trim_heap(h);
+	tm_trim_unlock();
+	cr_assert_eq(tm_heap_check(h), 0);
+	/* nothing to walk over */
+	spans = h->span_first;
+	h->span_first = 0;
+	h->list[klass] = NULL;
+	cr_assert(!tm_trim_unpark(h, tm_class_of(OTHER_BYTES)));
+	while (tm_trim_unpark(h, klass)) {
+		for (struct tm_slot *s = h->list[klass]; s != NULL; s = s->next)
+			n++;
+		cr_assert_lt(n, 2 * SLOTS);
+		h->list[klass] = NULL;
+	}
+	h->span_first = spans;
+	cr_assert_gt(n, SLOTS / 2);
+}
