@@ -12,6 +12,7 @@
 #include "shim/heap/slot_set.h"
 #include "shim/heap/span.h"
 #include "shim/heap/store.h"
+#include "shim/heap/stray.h"
 #include "shim/heap/trim.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
@@ -275,41 +276,47 @@ void tm_heap_orphan(struct tm_heap *h)
 	tm_lock_release(&heaps.lock);
 }
 
-/* Take from the first orphan in which `take` finds something. */
+/*
+ * Take from the first orphan in which `take` finds something. What is examined until then, and what
+ * is linked of that which other threads freed, is bounded for all orphans together.
+ */
 static bool take_from_orphans(struct tm_heap *h,
-			      bool (*take)(struct tm_heap *from, struct tm_heap *to,
-					   unsigned klass),
+			      bool (*take)(struct tm_heap *from, struct tm_heap *to, unsigned klass,
+					   uint32_t *work),
 			      unsigned klass)
 {
+	uint32_t work = TM_STRAY_WORK;
+	size_t linked = 0;
 	bool taken = false;
 
 	if (atomic_load_explicit(&heaps.orphan_count, memory_order_relaxed) == 0)
 		return false;
 	lock_heaps();
-	for (struct tm_heap *o = heaps.orphans; o != NULL && !taken; o = o->next_orphan) {
-		if (tm_remote_waits(o))
-			tm_remote_drain_some(o);
-		taken = take(o, h, klass);
+	for (struct tm_heap *o = heaps.orphans; o != NULL && !taken && work != 0;
+	     o = o->next_orphan) {
+		if (tm_remote_waits(o) && linked < TM_DRAIN_SLOTS)
+			linked += tm_remote_drain_some(o);
+		taken = take(o, h, klass, &work);
 	}
 	tm_lock_release(&heaps.lock);
 	return taken;
 }
 
-static bool take_spans(struct tm_heap *from, struct tm_heap *to, unsigned klass)
+static bool take_spans(struct tm_heap *from, struct tm_heap *to, unsigned klass, uint32_t *work)
 {
 	if (from->list[klass] == NULL && !tm_look_has(from, klass))
 		return false;
-	if (from->look != NULL && !tm_look_ready(to))
+	if (!tm_look_ready(from) || !tm_look_ready(to))
 		return false;
 	if (tm_inherit_is_open(from))
 		tm_inherit_settle_all(from);
-	tm_span_transfer(from, to, klass);
-	return true;
+	return tm_stray_take(from, to, klass, work);
 }
 
-static bool take_arenas(struct tm_heap *from, struct tm_heap *to, unsigned klass)
+static bool take_arenas(struct tm_heap *from, struct tm_heap *to, unsigned klass, uint32_t *work)
 {
 	(void)klass;
+	(void)work;
 	if (from->arena_first == NULL)
 		return false;
 	tm_arena_transfer(from, to);
@@ -414,7 +421,7 @@ static int check_list(const struct tm_heap *h, unsigned klass, const struct tm_s
 		struct tm_granule *head = tm_span_head(tm_zone_granule(s));
 		int32_t index;
 
-		if (head->klass != klass)
+		if (head->klass != klass || (head->owner & ~TM_OWNER_BITS) != (uintptr_t)h)
 			return __LINE__;
 		index = tm_span_index(head, s);
 		if (index < 0)
@@ -427,6 +434,18 @@ static int check_list(const struct tm_heap *h, unsigned klass, const struct tm_s
 				    (uint32_t)index))
 			return __LINE__;
 	}
+	return 0;
+}
+
+static int check_strays(unsigned klass, const struct tm_slot *chain)
+{
+	for (; chain != NULL; chain = chain->entry)
+		for (const struct tm_slot *s = chain; s != NULL; s = s->next) {
+			struct tm_granule *head = tm_span_head(tm_zone_granule(s));
+
+			if (head->klass != klass || tm_span_index(head, s) < 0)
+				return __LINE__;
+		}
 	return 0;
 }
 
@@ -451,6 +470,8 @@ int tm_heap_check(const struct tm_heap *h)
 			rc = check_list(h, klass, h->look->rest[klass]);
 		if (rc == 0 && h->look != NULL && h->look->klass == klass)
 			rc = check_list(h, klass, h->look->kept);
+		if (rc == 0 && h->look != NULL)
+			rc = check_strays(klass, h->look->stray[klass]);
 		if (rc != 0)
 			return rc;
 	}

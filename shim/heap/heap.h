@@ -233,7 +233,9 @@ struct tm_heap *tm_heap_adopt(uintptr_t *tls_word, int32_t tid, uintptr_t stack_
 /* The owner ends: the heap becomes an orphan, with its contents, for the next thread. */
 void tm_heap_orphan(struct tm_heap *h);
 
-/* Move an orphan's spans of a class, with their free slots, to this heap. False: there are none. */
+/*
+ * Move some of an orphan's spans of a class, with free slots, to this heap. False: none were found.
+ */
 bool tm_heap_take_from_orphans(struct tm_heap *h, unsigned klass);
 
 /* The same for some of its arena blocks. */

@@ -23,21 +23,37 @@ void tm_inherit_begin(struct tm_heap *h)
 }
 
 /*
- * Mark the slots of one list. The last stores of a thread that vanished in the fork may be missing:
+ * Mark the slots of one list, of this heap or, if NULL, of any. The last stores of a thread that vanished in the fork may be missing:
  * at the first slot that is not of this heap and class the rest of the list is dropped.
  */
-static void settle_list(struct tm_heap *h, unsigned klass, struct tm_slot **list)
+static void settle_list(const struct tm_heap *h, unsigned klass, struct tm_slot **list)
 {
 	for (struct tm_slot **link = list; *link != NULL; link = &(*link)->next) {
 		struct tm_granule *g = tm_zone_contains(*link) ? tm_zone_granule(*link) : NULL;
 		int32_t index;
 
-		if (g == NULL || (tm_granule_owner(g) & ~TM_OWNER_BITS) != (uintptr_t)h ||
-		    g->klass != klass || (index = tm_span_index(tm_span_head(g), *link)) < 0) {
+		if (g == NULL ||
+		    (h != NULL && (tm_granule_owner(g) & ~TM_OWNER_BITS) != (uintptr_t)h) ||
+		    g->kind == TM_SPAN_NONE || g->klass != klass ||
+		    (index = tm_span_index(tm_span_head(g), *link)) < 0) {
 			*link = NULL;
 			return;
 		}
 		tm_span_entry_set_free(tm_span_head(g), (uint32_t)index);
+	}
+}
+
+/* The first slot of a chain leads to the next chain. */
+static void settle_strays(struct tm_slot **first, unsigned klass)
+{
+	struct tm_slot *chain;
+
+	settle_list(NULL, klass, first);
+	for (chain = *first; chain != NULL; chain = chain->entry) {
+		struct tm_slot *next = chain->entry;
+
+		settle_list(NULL, klass, &next);
+		chain->entry = next;
 	}
 }
 
@@ -49,6 +65,7 @@ static void settle_lists(struct tm_heap *h, unsigned klass)
 	settle_list(h, klass, &h->look->rest[klass]);
 	if (h->look->klass == klass)
 		settle_list(h, klass, &h->look->kept);
+	settle_strays(&h->look->stray[klass], klass);
 	tm_look_marked_are_free(h, klass);
 }
 

@@ -59,6 +59,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/span.h \
 	%reldir%/steal.c \
 	%reldir%/store.h \
+	%reldir%/stray.c \
+	%reldir%/stray.h \
 	%reldir%/tcache.c \
 	%reldir%/tcache.h \
 	%reldir%/tcache_inline.h \

@@ -7,6 +7,7 @@
 #include "shim/heap/remote.h"
 #include "shim/heap/slot_set.h"
 #include "shim/heap/span.h"
+#include "shim/heap/stray.h"
 #include "shim/heap/trim.h"
 
 /* Work of examining a span, of so many of its entries, and of releasing it. */
@@ -269,6 +270,8 @@ size_t tm_look_step(struct tm_heap *h)
 	size_t bytes = 0;
 
 	if (h->look_state == TM_LOOK_CHOOSES)
+		tm_stray_settle(h, &work);
+	if (h->look_state == TM_LOOK_CHOOSES)
 		bytes += choose(h, &work);
 	if (h->look_state == TM_LOOK_SORTS && work != 0)
 		bytes += sort(h, &work);
@@ -303,6 +306,8 @@ bool tm_look_refill(struct tm_heap *h, unsigned klass)
 			TM_SIGNAL_FENCE();
 			last->next = NULL;
 		}
+	} else {
+		return tm_stray_refill(h, klass);
 	}
 	TM_SIGNAL_FENCE();
 	h->list[klass] = slots;
@@ -316,6 +321,7 @@ void tm_look_end(struct tm_heap *h)
 	set_state(h, TM_LOOK_OFF);
 	if (h->look == NULL)
 		return;
+	tm_stray_settle_all(h);
 	for (unsigned klass = 1; klass < TM_CLASSES; klass++) {
 		struct tm_slot **link = &h->list[klass], *slots = h->look->rest[klass];
 
@@ -330,28 +336,12 @@ void tm_look_end(struct tm_heap *h)
 	}
 }
 
-void tm_look_transfer(struct tm_heap *from, struct tm_heap *to, unsigned klass)
+void tm_look_leave(struct tm_heap *h, unsigned klass)
 {
-	struct tm_slot_set *set;
-
-	if (from->look == NULL)
+	if (h->look_state != TM_LOOK_SORTS || h->look->klass != klass)
 		return;
-	if (from->look_state == TM_LOOK_SORTS && from->look->klass == klass) {
-		finish_class(from);
-		from->look->left[klass] = 0;
-	}
-	while (from->list[klass] == NULL && tm_look_refill(from, klass))
-		;
-	to->look->rest[klass] = from->look->rest[klass];
-	from->look->rest[klass] = NULL;
-	while ((set = from->look->looked[klass]) != NULL) {
-		tm_slot_set_unlink(&from->look->looked[klass], set);
-		tm_slot_set_link(&to->look->looked[klass], set);
-	}
-	while ((set = from->look->parked[klass]) != NULL) {
-		tm_slot_set_unlink(&from->look->parked[klass], set);
-		tm_slot_set_link(&to->look->parked[klass], set);
-	}
+	finish_class(h);
+	h->look->left[klass] = 0;
 }
 
 void tm_look_marked_are_free(const struct tm_heap *h, unsigned klass)

@@ -11,7 +11,7 @@
  * what was and what was not examined yet. Entries alone do not decide, as an entry also says free
  * while another thread has not handed its slot over.
  *
- * Invariants (tm_heap_check): a free slot is on one of h->list, `rest` and `kept`, or marked
+ * Invariants (tm_heap_check): a free slot is on one of h->list, `rest`, `kept` and `stray`, or marked
  * in one of the bitmaps of its span (`looked`, and `parked` of trim.h). Order of stores as in
  * heap.h.
  *
@@ -28,6 +28,7 @@
 /* Of a heap; made by its first look or trim. [owner] */
 struct tm_look {
 	struct tm_slot *rest[TM_CLASSES];       /* not examined yet, or what was left of a list */
+	struct tm_slot *stray[TM_CLASSES];      /* chains of free slots, see stray.h */
 	struct tm_slot_set *looked[TM_CLASSES]; /* marked slots */
 	struct tm_slot_set *parked[TM_CLASSES]; /* and those of trim.h */
 	uint32_t left[TM_CLASSES];              /* listed slots of candidates */
@@ -75,19 +76,17 @@ TM_INLINE uint32_t tm_look_count(const struct tm_granule *head)
 /* Make the heap's struct tm_look. False: no memory. */
 bool tm_look_ready(struct tm_heap *h);
 
-/*
- * The class's spans move to another heap: so do its slots that a look has taken. `to` is ready if
- * `from` is, and has no such slots of this class.
- */
-void tm_look_transfer(struct tm_heap *from, struct tm_heap *to, unsigned klass);
+/* A look that is at this class ends there: its slots are on h->list and `rest`. */
+void tm_look_leave(struct tm_heap *h, unsigned klass);
 
-/* True if a look has taken free slots of this class. */
+/* True if free slots of this class are on none of h->list. */
 TM_INLINE bool tm_look_has(const struct tm_heap *h, unsigned klass)
 {
 	const struct tm_look *l = h->look;
 
-	return l != NULL && (l->rest[klass] != NULL || l->looked[klass] != NULL ||
-			     (l->kept != NULL && l->klass == klass));
+	return l != NULL &&
+	       (l->rest[klass] != NULL || l->looked[klass] != NULL || l->stray[klass] != NULL ||
+		l->parked[klass] != NULL || (l->kept != NULL && l->klass == klass));
 }
 
 /* Mark the entries of marked slots of a class free, see inherit.h. */

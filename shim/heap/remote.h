@@ -100,9 +100,9 @@ TM_INLINE bool tm_remote_waits(const struct tm_heap *h)
 /*
  * Link the slots that other threads pushed into the heap's lists. The caller holds the heap.
  * Returns the number of slots. The second form is for requests: it links TM_DRAIN_SLOTS, or a batch
- * more, some 50 us if they are cached; the others wait for the next call.
+ * more, .3 ms if none is cached; the others wait for the next call.
  */
-#define TM_DRAIN_SLOTS 4096u
+#define TM_DRAIN_SLOTS 1024u
 size_t tm_remote_drain(struct tm_heap *h);
 size_t tm_remote_drain_some(struct tm_heap *h);
 

@@ -278,11 +278,14 @@ static void replace_id(uint8_t *entry, uint16_t old, uint16_t id)
 	__atomic_store_n(entry + 1, (uint8_t)(TM_ENTRY_FREE >> 8), __ATOMIC_RELAXED);
 }
 
-void tm_span_translate(struct tm_heap *from, struct tm_heap *to, struct tm_granule *head,
-		       struct tm_span_rows *known)
+uint32_t tm_span_translate(struct tm_heap *from, struct tm_heap *to, const struct tm_granule *head,
+			   struct tm_span_rows *known)
 {
-	for (uint32_t i = tm_span_first(head); i < head->nslots; i++) {
-		void *entry = tm_span_entry(head, i);
+	size_t bytes = head->kind == TM_SPAN_SMALL ? 3 : 8;
+	uint8_t *entry = head->side + tm_span_first(head) * bytes;
+	uint32_t replaced = 0;
+
+	for (uint8_t *end = head->side + head->nslots * bytes; entry < end; entry += bytes) {
 		uint16_t old, id;
 
 		__builtin_memcpy(&old, entry, sizeof(old));
@@ -292,37 +295,45 @@ void tm_span_translate(struct tm_heap *from, struct tm_heap *to, struct tm_granu
 		if (known->id[old / 16] == 0)
 			known->id[old / 16] = translate(from, to, old) | 1;
 		id = (uint16_t)((known->id[old / 16] & ~1u) | (old & 15));
-		if (id != old)
+		if (id != old) {
 			replace_id(entry, old, id);
+			replaced++;
+		}
 	}
+	return replaced;
 }
 
-void tm_span_transfer(struct tm_heap *from, struct tm_heap *to, unsigned klass)
+static void move_set(struct tm_slot_set **from, struct tm_slot_set **to, struct tm_slot_set *set)
 {
-	struct tm_span_rows known = {{0}};
-	struct tm_granule *next;
+	if (set == NULL)
+		return;
+	tm_slot_set_unlink(from, set);
+	tm_slot_set_link(to, set);
+}
 
-	for (struct tm_granule *g = tm_granule_at(from->span_first); g != NULL; g = next) {
-		next = tm_granule_at(g->next);
-		if (g->klass != klass)
-			continue;
-		unlink_span(from, g);
-		if (g->side != NULL)
-			tm_span_translate(from, to, g, &known);
-		for (unsigned i = 0; i < g->granules; i++)
-			__atomic_store_n(&g[i].owner, (uintptr_t)to | (g[i].owner & TM_OWNER_BITS),
-					 __ATOMIC_RELEASE);
-		link_span(to, g);
-		if (tm_account_store.span != NULL)
-			tm_account_store.span(g);
-	}
-	tm_look_transfer(from, to, klass);
-	if (from->current[klass] != 0) {
-		to->current[klass] = from->current[klass];
+uint32_t tm_span_move(struct tm_heap *from, struct tm_heap *to, struct tm_granule *head,
+		      struct tm_span_rows *known)
+{
+	unsigned klass = head->klass;
+	uint32_t replaced = 0;
+
+	unlink_span(from, head);
+	if (head->side != NULL)
+		replaced = tm_span_translate(from, to, head, known);
+	for (unsigned i = 0; i < head->granules; i++)
+		__atomic_store_n(&head[i].owner, (uintptr_t)to | (head[i].owner & TM_OWNER_BITS),
+				 __ATOMIC_RELEASE);
+	move_set(&from->look->looked[klass], &to->look->looked[klass], head->looked);
+	move_set(&from->look->parked[klass], &to->look->parked[klass], head->parked);
+	head->mark = 0;
+	link_span(to, head);
+	if (from->current[klass] == tm_granule_ref(head)) {
 		from->current[klass] = 0;
+		to->current[klass] = tm_granule_ref(head);
 	}
-	to->list[klass] = from->list[klass];
-	from->list[klass] = NULL;
+	if (tm_account_store.span != NULL)
+		tm_account_store.span(head);
+	return replaced;
 }
 
 void tm_span_release(struct tm_heap *h, struct tm_granule *head)

@@ -36,21 +36,23 @@ enum tm_span_kind {
 int tm_span_fill(struct tm_heap *h, unsigned klass);
 
 /*
- * Move all spans of a class, and their free slots, from an orphan. The list of `to` must be empty.
- * Entries are translated to rows of `to`. [heaps lock; `to` held by the caller]
- */
-void tm_span_transfer(struct tm_heap *from, struct tm_heap *to, unsigned klass);
-
-/*
  * Translate the entries of one span or arena block to rows of `to`. `known`: rows translated so far
- * from one heap to another, zeros at first.
+ * from one heap to another, zeros at first. Returns how many entries changed.
  */
 struct tm_span_rows {
 	uint16_t
 		id[TM_HEAP_ROWS]; /* by row of `from`: the id in `to`, with bit 0 set; 0: unknown */
 };
-void tm_span_translate(struct tm_heap *from, struct tm_heap *to, struct tm_granule *head,
-		       struct tm_span_rows *known);
+uint32_t tm_span_translate(struct tm_heap *from, struct tm_heap *to, const struct tm_granule *head,
+			   struct tm_span_rows *known);
+
+/*
+ * Move a span of an orphan to another heap, with its sets of free slots, but without those on lists
+ * (stray.h). Entries are translated to rows of `to`; returns how many. [heaps lock; `to` held by the
+ * caller]
+ */
+uint32_t tm_span_move(struct tm_heap *from, struct tm_heap *to, struct tm_granule *head,
+		      struct tm_span_rows *known);
 
 /* Give a wholly free span back. Its slots must be on no list. */
 void tm_span_release(struct tm_heap *h, struct tm_granule *g);

@@ -19,6 +19,7 @@
 #include "shim/heap/limit.h"
 #include "shim/heap/look.h"
 #include "shim/heap/purge.h"
+#include "shim/heap/stray.h"
 #include "shim/heap/trim.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
@@ -183,6 +184,8 @@ void tm_trim_unlock(void)
  */
 static void drain_orphans(void)
 {
+	for (struct tm_heap *h = tm_heap_orphan_first(); h != NULL; h = h->next_orphan)
+		tm_stray_settle_all(h);
 	for (struct tm_heap *h = tm_heap_orphan_first(); h != NULL; h = h->next_orphan)
 		if (tm_remote_waits(h)) {
 			tm_remote_drain(h);
