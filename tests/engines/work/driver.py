@@ -53,15 +53,15 @@ def call(command, limit_s, **options):
         raise Missing(telling[-1][:300] if telling else "%s failed" % command[0])
 
 
-def need_python(packages, limit_s=900):
-    """Each package once, without what it depends on: what is needed is named in full."""
+def need_python(packages, limit_s=900, how=("--no-deps",)):
+    """Each package once, by default without what it depends on: what is needed is named in full."""
     if not os.path.exists(PYTHON):
         os.makedirs(CACHE, exist_ok=True)
         call([sys.executable or "python3", "-m", "venv", os.path.dirname(os.path.dirname(PYTHON))], 120)
     for package in packages:
         stamp = os.path.join(CACHE, "have-" + package)
         if not os.path.exists(stamp):
-            call([PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps",
+            call([PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *how,
                   "--timeout", "20", "--retries", "1", package], limit_s)
             with open(stamp, "w", encoding="ascii"):
                 pass
