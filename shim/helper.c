@@ -8,6 +8,7 @@
 
 #include "shim/base/bits.h"
 #include "shim/heap/limit.h"
+#include "shim/heap/pool_fill.h"
 #include "shim/heap/purge.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
@@ -59,6 +60,14 @@ static void nap(uint32_t quiet)
 	tm_sys_futex(&helper.stop, FUTEX_WAIT_PRIVATE, 0, &tick);
 }
 
+/* Fill pools that requests have begun to use. */
+static void fill(void)
+{
+	while (atomic_load_explicit(&helper.stop, memory_order_relaxed) == 0 &&
+	       tm_pool_fill_piece())
+		;
+}
+
 static void run(void)
 {
 	uint64_t ticked = 0;
@@ -69,6 +78,7 @@ static void run(void)
 		uint64_t now;
 		size_t left;
 
+		fill();
 		nap(quiet);
 		if (atomic_load_explicit(&helper.stop, memory_order_acquire))
 			break;

@@ -44,6 +44,8 @@ libtmcore_a_SOURCES += \
 	%reldir%/part.h \
 	%reldir%/pool.c \
 	%reldir%/pool.h \
+	%reldir%/pool_fill.c \
+	%reldir%/pool_fill.h \
 	%reldir%/purge.c \
 	%reldir%/purge_mode.c \
 	%reldir%/purge.h \

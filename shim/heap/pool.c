@@ -9,13 +9,10 @@
 #include "shim/heap/limit.h"
 #include "shim/heap/meta.h"
 #include "shim/heap/part.h"
+#include "shim/heap/pool_fill.h"
+#include "shim/heap/purge.h"
 #include "shim/heap/tier.h"
 #include "shim/os/proc.h"
-
-/* Memory is made resident in such steps, with a check of the control group's limit between them. */
-#define POPULATE_BYTES ((size_t)16 << 20)
-/* Share of the machine's memory that pools leave to others. */
-#define SPARED_SHARE 8u
 
 struct tm_pools tm_pools;
 static struct tm_lock making = TM_LOCK_INIT(TM_RANK_POOL);
@@ -107,107 +104,11 @@ int tm_pool_make(const struct tm_pool_wish *wish)
 	return rc;
 }
 
-/* --- filling ---------------------------------------------------------------------------------- */
+/* --- the lock --------------------------------------------------------------------------------- */
 
 static void push(struct tm_pool *pool, uint32_t page)
 {
 	pool->slot[pool->free++] = page;
-}
-
-/*
- * Make memory resident by MADV_POPULATE_WRITE, or by writing every page where that is not
- * available.
- */
-static void make_resident(char *at, size_t bytes)
-{
-	for (size_t done = 0, step; done < bytes; done += step) {
-		step = tm_bits_min(bytes - done, POPULATE_BYTES);
-		if (tm_limit_is_near(step))
-			return;
-		int err = tm_zone.os->populate ? tm_zone.os->populate(at + done, step) : -EINVAL;
-		if (err == 0)
-			continue;
-		if (err != -EINVAL && err != -ENOSYS)
-			return;
-		for (size_t i = 0; i < step; i += TM_PAGE_BYTES)
-			*(volatile char *)(at + done + i) = 0;
-	}
-}
-
-/* Advise huge pages for whole untouched units, and for the last one if slots fill most of it. */
-static void advise(const struct tm_pool *pool, uint32_t page, size_t pages)
-{
-	size_t units = (pages + TM_UNIT_PAGES / 4) / TM_UNIT_PAGES;
-	struct tm_part_state *ps;
-
-	if (page % TM_UNIT_PAGES != 0 || units == 0 || tm_huge_allowed() != TM_HUGE_ON_THP)
-		return;
-	ps = tm_extent_lock((enum tm_part)pool->part);
-	tm_huge_advise(page, units);
-	tm_extent_unlock(ps);
-}
-
-static bool add_chunk(struct tm_pool *pool, uint32_t slots)
-{
-	size_t pages = (size_t)slots * pool->slot_pages, taken = pages;
-	struct tm_pool_chunk *chunk = &pool->chunk[pool->chunks];
-	char *at;
-
-	/* whole units, so that no other blocks share a huge page with the slots */
-	if (pages >= TM_UNIT_PAGES)
-		taken = tm_bits_align_up(pages, TM_UNIT_PAGES);
-	at = tm_extent_take((enum tm_part)pool->part, taken,
-			    taken > pages || pages >= TM_UNIT_PAGES ? TM_UNIT_PAGES
-			    : pool->per_span != 0                   ? TM_GRANULE_PAGES
-								    : 1);
-	if (at == NULL)
-		return false;
-	*chunk = (struct tm_pool_chunk){tm_zone_page(at), slots};
-	advise(pool, chunk->page, pages);
-	make_resident(at, pages << TM_PAGE_SHIFT);
-	/* pushed from the top, so that the lowest is handed out first */
-	for (uint32_t i = slots; i-- > 0;) {
-		uint32_t page = chunk->page + i * pool->slot_pages;
-
-		/* also makes its entry of the page map resident */
-		__atomic_store_n(&tm_zone_granule(tm_zone_page_addr(page))->owner, TM_OWNER_NONE,
-				 __ATOMIC_RELAXED);
-		push(pool, page);
-	}
-	pool->owned += slots;
-	/* release: rebuild, after a raw fork, must see only complete chunks */
-	__atomic_store_n(&pool->chunks, (uint8_t)(pool->chunks + 1), __ATOMIC_RELEASE);
-	return true;
-}
-
-/* Slots that the machine has memory for: filling its memory up would make it kill processes. */
-static uint32_t room_of(const struct tm_pool *pool)
-{
-	uint64_t available = tm_proc_available_bytes();
-	uint64_t spared = tm_proc_memory_bytes() / SPARED_SHARE;
-
-	if (available == UINT64_MAX)
-		return UINT32_MAX;
-	available = available > spared ? available - spared : 0;
-	return (uint32_t)tm_bits_min(available / ((uint64_t)pool->slot_pages << TM_PAGE_SHIFT),
-				     UINT32_MAX);
-}
-
-/* [lock] Fill the pool as far as memory allows: halves are tried where the whole fails. */
-static void fill(struct tm_pool *pool)
-{
-	uint32_t left = (uint32_t)tm_bits_min(pool->count - pool->owned, room_of(pool));
-	uint32_t slots = left;
-
-	while (pool->chunks < TM_POOL_CHUNKS && slots != 0) {
-		if (add_chunk(pool, slots))
-			left -= slots;
-		else
-			slots /= 2;
-		slots = (uint32_t)tm_bits_min(slots, left);
-	}
-	/* tried again later, since memory may become free, but ever more rarely */
-	pool->next_fill = (uint32_t)tm_bits_min(pool->misses * 2 + 1, UINT32_MAX);
 }
 
 static bool is_out(const struct tm_pool *pool, uint32_t page)
@@ -223,7 +124,8 @@ static bool is_out(const struct tm_pool *pool, uint32_t page)
 /* After a raw fork that lost the lock's holder: find by the granules which slots are in use. */
 static TM_COLD void rebuild(struct tm_pool *pool)
 {
-	pool->owned = pool->free = pool->in_use = 0;
+	pool->owned = pool->free = pool->in_use = pool->waiting = 0;
+	pool->left = 0;
 	if (!pool->fills) {
 		/* free blocks that were kept are lost to this child */
 		for (size_t i = 0; i < tm_zone.len >> TM_GRANULE_SHIFT; i++)
@@ -233,7 +135,10 @@ static TM_COLD void rebuild(struct tm_pool *pool)
 		return;
 	}
 	for (uint32_t c = 0; c < pool->chunks; c++) {
-		for (uint32_t i = pool->chunk[c].slots; i-- > 0;) {
+		pool->waiting += pool->chunk[c].slots - pool->chunk[c].ready;
+		pool->left +=
+			(uint64_t)pool->chunk[c].slots * pool->slot_pages - pool->chunk[c].pages;
+		for (uint32_t i = pool->chunk[c].ready; i-- > 0;) {
 			uint32_t page = pool->chunk[c].page + i * pool->slot_pages;
 
 			pool->owned++;
@@ -245,7 +150,7 @@ static TM_COLD void rebuild(struct tm_pool *pool)
 	}
 }
 
-static void lock(struct tm_pool *pool)
+void tm_pool_lock(struct tm_pool *pool)
 {
 	if (TM_UNLIKELY(tm_lock_acquire(&pool->lock) == TM_LOCK_STOLEN))
 		rebuild(pool);
@@ -296,7 +201,8 @@ static bool put_back(struct tm_pool *pool, uint32_t page)
 			return true;
 		}
 		if (tm_zone_cleanse(page, pages) == 0)
-			make_resident(tm_zone_page_addr(page), (size_t)pages << TM_PAGE_SHIFT);
+			tm_pool_fill_resident(tm_zone_page_addr(page),
+					      (size_t)pages << TM_PAGE_SHIFT);
 	}
 	push(pool, page);
 	return false;
@@ -304,16 +210,27 @@ static bool put_back(struct tm_pool *pool, uint32_t page)
 
 static void fill_when_due(struct tm_pool *pool)
 {
-	if (TM_UNLIKELY(pool->free == 0) && pool->fills && pool->owned < pool->count &&
-	    pool->misses >= pool->next_fill)
-		fill(pool);
+	if (TM_UNLIKELY(pool->free == 0) && pool->fills && pool->waiting == 0 &&
+	    pool->owned < pool->count && pool->misses >= pool->next_fill)
+		tm_pool_fill_extend(pool);
+	if (TM_UNLIKELY(pool->left != 0) && pool->by_requests)
+		tm_pool_fill_some(pool);
+	if (TM_UNLIKELY(pool->free == 0) && pool->waiting != 0)
+		tm_pool_fill_overtake(pool);
+}
+
+/* Without the lock: have the helper fill, if anything is left. */
+static void call_helper(struct tm_pool *pool)
+{
+	if (TM_UNLIKELY(__atomic_load_n(&pool->left, __ATOMIC_RELAXED) != 0))
+		__atomic_store_n(&pool->by_requests, !tm_purge_call_helper(), __ATOMIC_RELAXED);
 }
 
 void *tm_pool_take_span(struct tm_pool *pool)
 {
 	void *p = NULL;
 
-	lock(pool);
+	tm_pool_lock(pool);
 	fill_when_due(pool);
 	if (pool->free != 0) {
 		p = tm_zone_page_addr(pool->slot[--pool->free]);
@@ -325,6 +242,7 @@ void *tm_pool_take_span(struct tm_pool *pool)
 		pool->misses++;
 	}
 	tm_lock_release(&pool->lock);
+	call_helper(pool);
 	return p;
 }
 
@@ -333,7 +251,7 @@ bool tm_pool_give_span(struct tm_pool *pool, void *base)
 	uint32_t page = tm_zone_page(base);
 	bool mine = false;
 
-	lock(pool);
+	tm_pool_lock(pool);
 	for (uint32_t c = 0; c < pool->chunks && !mine; c++)
 		mine = page - pool->chunk[c].page < pool->chunk[c].slots * pool->slot_pages;
 	if (mine)
@@ -351,7 +269,7 @@ void *tm_pool_take(struct tm_pool *pool, const struct tm_large_request *r,
 	/* the ordinary path refuses the request and counts that */
 	if (!tm_tier_has_room(r->tier, r->bytes))
 		return NULL;
-	lock(pool);
+	tm_pool_lock(pool);
 	fill_when_due(pool);
 	if (TM_LIKELY(pool->free != 0))
 		p = pop(pool, r);
@@ -364,6 +282,7 @@ void *tm_pool_take(struct tm_pool *pool, const struct tm_large_request *r,
 		}
 	}
 	tm_lock_release(&pool->lock);
+	call_helper(pool);
 	if (p == NULL)
 		return NULL;
 	*ret_answer = TM_POOL_HIT;
@@ -375,7 +294,7 @@ void *tm_pool_take(struct tm_pool *pool, const struct tm_large_request *r,
 
 void tm_pool_miss(struct tm_pool *pool)
 {
-	lock(pool);
+	tm_pool_lock(pool);
 	pool->misses++;
 	tm_lock_release(&pool->lock);
 }
@@ -386,7 +305,7 @@ void tm_pool_adopt(struct tm_pool *pool, void *p)
 
 	if (g->large.part == TM_PART_GROW || g->large.pages != pool->slot_pages)
 		return;
-	lock(pool);
+	tm_pool_lock(pool);
 	g->large.pool = pool;
 	pool->owned++;
 	note_use(pool);
@@ -403,7 +322,7 @@ int tm_pool_give(void *p, struct tm_granule *g)
 
 	if (pool == NULL)
 		return -EINVAL;
-	lock(pool);
+	tm_pool_lock(pool);
 	/* a second free of the block is detected here, under the lock */
 	if (!tm_large_starts_at(p, g) || tm_large_pool(g) != pool) {
 		tm_lock_release(&pool->lock);
@@ -432,7 +351,8 @@ size_t tm_pool_idle_bytes(enum tm_part part)
 		const struct tm_pool *pool = &tm_pools.pool[i];
 
 		if (pool->part == part)
-			bytes += (size_t)__atomic_load_n(&pool->free, __ATOMIC_RELAXED) *
+			bytes += ((size_t)__atomic_load_n(&pool->free, __ATOMIC_RELAXED) +
+				  __atomic_load_n(&pool->waiting, __ATOMIC_RELAXED)) *
 					 pool->slot_pages
 				 << TM_PAGE_SHIFT;
 	}
@@ -485,8 +405,9 @@ static const char *check_one(struct tm_pool *pool)
 	}
 	if (pool->free + pool->in_use != pool->owned)
 		return "pool: slots are free or in use";
-	return pool->fills && pool->owned > pool->count ? "pool: no more slots than asked for"
-							: NULL;
+	return pool->fills && pool->owned + pool->waiting > pool->count
+		       ? "pool: no more slots than asked for"
+		       : NULL;
 }
 
 const char *tm_pool_check(void)
@@ -494,7 +415,7 @@ const char *tm_pool_check(void)
 	const char *broken = NULL;
 
 	for (uint32_t i = 0; !broken && i < atomic_load(&tm_pools.count); i++) {
-		lock(&tm_pools.pool[i]);
+		tm_pool_lock(&tm_pools.pool[i]);
 		broken = check_one(&tm_pools.pool[i]);
 		tm_lock_release(&tm_pools.pool[i].lock);
 	}

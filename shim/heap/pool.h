@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * pool: fixed pools. A pool holds a given number of slots for blocks of one requested size above 64
- * KiB. Its memory is taken in whole units if it fills any, gets huge pages, and is made resident at
- * once when the first request of that size comes. From then on a request costs a pop and a free a
- * push, without a page fault or a system call. Its memory never goes back to the kernel: the purge
+ * KiB. Its memory is taken when the first request of that size comes, in whole units if it fills any,
+ * and gets huge pages. The helper, which the request calls, makes it resident piece by piece, and so
+ * its slots ready. A request that finds none ready takes one that waits, as it is. Where there is no
+ * helper each request makes a small piece resident. Once all is, a request costs a pop and a free a
+ * push, without a page fault or a system call. The memory never goes back to the kernel: the purge
  * sees pages in use. When all slots are in use, requests take the ordinary path and are counted.
  *
  * The pool of a rule that says keep= and not pool= starts empty: freed blocks of the rule stay in
@@ -16,9 +18,8 @@
  * the given number of slots. Whatever thread needs a span of that class gets one of the pool's, of
  * the pool's tier; wholly free spans come back to it. The counters reported are in slots.
  *
- * Any thread may call. One lock per pool (rank POOL), held while the pool is filled, so the first
- * requests of one size in many threads wait for each other once. A lock that a raw fork left behind
- * is stolen, and the free slots are found again by their granules: a slot is in use exactly if its
+ * Any thread may call. One lock per pool (rank POOL), not held while the helper fills a piece. A lock
+ * that a raw fork left behind is stolen, and the free slots are found again by their granules: a slot is in use exactly if its
  * granule has an owner, which changes under the lock only.
  *
  * Invariants (tm_pool_check): no slot is twice in `slot`; free slots have no owner; slots in use
@@ -39,6 +40,8 @@
 struct tm_pool_chunk {
 	uint32_t page;
 	uint32_t slots;
+	uint32_t ready; /* of these, the lowest ones, which do not wait */
+	uint32_t pages; /* resident, from the first page on */
 };
 
 struct tm_pool {
@@ -52,7 +55,10 @@ struct tm_pool {
 	uint16_t per_span;   /* [const] slots per span, for sizes up to 64 KiB; else 0 */
 	bool fills;          /* [const] filled in advance; else it keeps freed blocks */
 	uint8_t chunks;      /* [lock] */
-	uint32_t owned;      /* [lock] slots that exist */
+	bool by_requests;    /* [lock] no helper came: requests fill */
+	uint32_t waiting;    /* [lock] slots of chunks that are not ready */
+	uint64_t left;       /* [lock] pages of chunks that are not resident */
+	uint32_t owned;      /* [lock] slots that exist and do not wait */
 	uint32_t free;       /* [lock] of these, free ones in `slot` */
 	uint32_t in_use;     /* [lock] */
 	uint32_t high_water; /* [lock] largest in_use */
@@ -151,7 +157,10 @@ void tm_pool_adopt(struct tm_pool *pool, void *p);
 /* Free a block of a pool. 0, or -EINVAL if p is no longer a block. */
 int tm_pool_give(void *p, struct tm_granule *g);
 
-/* Bytes of free slots of all pools of a part. Takes no lock; approximate. */
+/* Take the pool's lock, and put it in order if a raw fork left it behind. */
+void tm_pool_lock(struct tm_pool *pool);
+
+/* Bytes of free and waiting slots of all pools of a part. Takes no lock; approximate. */
 size_t tm_pool_idle_bytes(enum tm_part part);
 
 struct tm_pool_stats {

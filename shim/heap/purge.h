@@ -111,6 +111,12 @@ void tm_purge_set_mode(enum tm_purge_mode mode);
 enum tm_purge_mode tm_purge_mode(void);
 
 /*
+ * Other work waits for the helper (pools to be filled): start it, or wake it. False: there is none,
+ * the caller does the work. With any locks held.
+ */
+bool tm_purge_call_helper(void);
+
+/*
  * To be called after memory was given to a part, without any lock held. `event` is a running count
  * of such calls; it need not be exact. Where no helper ticks, the clock is read once per
  * TM_PURGE_EVENTS_PER_LOOK events.

@@ -64,6 +64,18 @@ static TM_COLD void tell_helper(void)
 		call_hurry();
 }
 
+bool tm_purge_call_helper(void)
+{
+	enum tm_purge_mode before = tm_purge_mode();
+
+	if (before != TM_PURGE_WATCHED && before != TM_PURGE_TICKING)
+		return false;
+	call_help();
+	if (before == TM_PURGE_TICKING)
+		call_hurry();
+	return tm_purge_mode() == TM_PURGE_TICKING;
+}
+
 void tm_purge_notice(uint64_t event)
 {
 	switch (tm_purge_mode()) {

