@@ -257,11 +257,14 @@ static void take_from_sleeper(struct tm_heap *h, void *arg)
 /* --- before growth, in bounded steps ---------------------------------------------------------- */
 
 /*
- * What one call does in other heaps: trims small ones of this many granules in all, or else one
+ * What one call does in other heaps: trims small ones of this much work in all, or else one
  * step of a look at one large heap; and reads /proc for so many threads.
  */
-#define OTHERS_GRANULES 32u
+#define OTHERS_WORK 8192u
 #define OTHERS_THREADS 4u
+
+/* Work of a trim: 1 for a slot, more for a granule, of which pages may go back to the kernel. */
+#define GRANULE_WORK 256u
 
 /* A growing heap spends at most a twentieth of its time on looks. */
 #define GROWTH_SHARE 20u
@@ -280,40 +283,65 @@ static struct {
 	uint32_t heaps;       /* [trim lock] to be examined from there on */
 } left;
 
-static bool is_small(const struct tm_heap *h, uint32_t granules)
+/* Work of trimming the heap; any more than `most` counts as UINT32_MAX. The caller holds it. */
+static uint32_t work_of(const struct tm_heap *h, uint32_t most)
 {
-	return !tm_look_is_on(h) && tm_heap_size(h) <= granules;
+	uint64_t work = (uint64_t)tm_heap_size(h) * GRANULE_WORK;
+
+	for (const struct tm_granule *g = tm_granule_at(h->span_first); g != NULL && work <= most;
+	     g = tm_granule_at(g->next))
+		work += g->carved;
+	return work <= most ? (uint32_t)work : UINT32_MAX;
+}
+
+static bool is_small(const struct tm_heap *h, uint32_t work)
+{
+	return !tm_look_is_on(h) && work_of(h, work) <= work;
 }
 
 /* Trim a small heap, or make a step of a look. False: the budget is used up, or a look goes on. */
-static bool trim_some(struct tm_heap *h, uint32_t *granules, size_t *bytes)
+static bool trim_some(struct tm_heap *h, uint32_t *work, size_t *bytes)
 {
-	if (is_small(h, *granules)) {
-		*granules -= tm_heap_size(h);
+	if (is_small(h, *work)) {
+		*work -= work_of(h, *work);
 		*bytes += tm_trim_heap(h);
 		return true;
 	}
-	if (*granules < OTHERS_GRANULES)
+	if (*work < OTHERS_WORK)
 		return false;
-	*granules = 0;
+	*work = 0;
 	tm_look_begin(h);
 	*bytes += tm_look_step(h);
 	return !tm_look_is_on(h);
 }
 
-static size_t trim_some_orphans(uint32_t *granules)
+/* [heaps lock] As drain_orphans, but what a request may link. False: slots may still wait. */
+static bool drain_some_of_orphans(void)
 {
-	bool done = true;
+	size_t linked = 0;
+
+	for (struct tm_heap *h = tm_heap_orphan_first(); h != NULL && linked < TM_DRAIN_SLOTS;
+	     h = h->next_orphan)
+		if (tm_remote_waits(h)) {
+			linked += tm_remote_drain_some(h);
+			h->trimmed_mark = 0;
+		}
+	return linked < TM_DRAIN_SLOTS;
+}
+
+static size_t trim_some_orphans(uint32_t *work)
+{
 	size_t bytes = 0;
+	bool done;
 
 	tm_heap_lock();
-	drain_orphans();
+	done = drain_some_of_orphans();
 	for (struct tm_heap *h = tm_heap_orphan_first(); h != NULL && done; h = h->next_orphan) {
-		uint64_t mark = is_small(h, *granules) ? 1 : MARK_LOOKED;
+		uint64_t mark = is_small(h, *work) ? 1 : MARK_LOOKED;
 
 		if (!tm_look_is_on(h) && (h->trimmed_mark == 1 || h->trimmed_mark == MARK_LOOKED))
 			continue;
-		done = trim_some(h, granules, &bytes);
+		done = trim_some(h, work, &bytes);
 		if (done)
 			h->trimmed_mark = mark;
 	}
@@ -323,27 +351,27 @@ static size_t trim_some_orphans(uint32_t *granules)
 }
 
 /* False: call again for the same heap. */
-static bool trim_some_of_sleeper(struct tm_heap *h, uint32_t *granules, size_t *bytes)
+static bool trim_some_of_sleeper(struct tm_heap *h, uint32_t *work, size_t *bytes)
 {
 	bool done;
 
 	if (!hold_sleeper(h))
 		return true;
-	done = trim_some(h, granules, bytes);
+	done = trim_some(h, work, bytes);
 	let_sleeper_go(h);
 	return done;
 }
 
-static size_t trim_some_sleepers(uint32_t *granules)
+static size_t trim_some_sleepers(uint32_t *work)
 {
 	size_t bytes = 0;
 
-	for (unsigned threads = 0; left.heaps != 0 && *granules != 0 && threads < OTHERS_THREADS;) {
+	for (unsigned threads = 0; left.heaps != 0 && *work != 0 && threads < OTHERS_THREADS;) {
 		struct tm_heap *h = left.next != NULL ? left.next : tm_heap_first();
 
 		if (is_worth_stealing(h)) {
 			threads++;
-			if (!trim_some_of_sleeper(h, granules, &bytes))
+			if (!trim_some_of_sleeper(h, work, &bytes))
 				break;
 		}
 		left.next = h->next;
@@ -380,18 +408,18 @@ bool tm_trim_goes_on(const struct tm_heap *h)
 size_t tm_trim_before_growth(struct tm_heap *h)
 {
 	uint64_t before = tm_clock_ns(), after;
-	uint32_t granules = OTHERS_GRANULES;
+	uint32_t work = OTHERS_WORK;
 	size_t bytes = 0;
 
 	if (!tm_trim_goes_on(h))
 		tm_look_begin(h);
 	bytes += tm_look_step(h);
 	tm_trim_lock();
-	bytes += trim_some_orphans(&granules);
+	bytes += trim_some_orphans(&work);
 	if (left.heaps == 0 && sleepers_are_due())
 		left.heaps = tm_heap_count();
 	if (left.heaps != 0)
-		bytes += trim_some_sleepers(&granules);
+		bytes += trim_some_sleepers(&work);
 	tm_trim_unlock();
 	after = tm_clock_ns();
 	h->look_ns += after - before;

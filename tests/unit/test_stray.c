@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "shim/heap/remote.h"
 #include "shim/heap/span.h"
 #include "shim/heap/stray.h"
 #include "shim/heap/trim.h"
@@ -178,5 +179,110 @@ Test(stray, a_trim_puts_all_strays_in_their_place)
 	/* nothing is left but what was here before */
 	cr_assert_leq(mine->span_count + orphan->span_count, 16);
 	check_heap(mine);
+	check_heap(orphan);
+}
+
+/* --- growth of another class ------------------------------------------------------------------ */
+
+#define OTHER_BYTES ((size_t)208)
+#define GROWN 60000u
+
+static size_t length(const struct tm_slot *s)
+{
+	size_t n = 0;
+
+	for (; s != NULL; s = s->next)
+		n++;
+	return n;
+}
+
+static size_t held(const struct tm_batch *b)
+{
+	size_t n = 0;
+
+	for (; b != NULL; b = b->next)
+		n += b->count;
+	return n;
+}
+
+/* Slots that others freed and the heap has not linked. */
+static size_t waiting(struct tm_heap *h)
+{
+	return length(h->remote) + length(h->remote_rest) + held(h->batches) +
+	       held(h->batches_rest);
+}
+
+struct leave {
+	size_t bytes;
+	unsigned count;
+	bool free; /* all but a few */
+	struct tm_heap *heap;
+};
+
+static void *leave(void *arg)
+{
+	struct leave *l = arg;
+
+	l->heap = tm_thread_heap();
+	for (unsigned i = 0; i < l->count; i++)
+		cr_assert_not_null(left[i] = tm_root.ops.malloc(l->bytes));
+	l->heap = tm_thread_heap();
+	for (unsigned i = 0; i < l->count && l->free; i++)
+		if (i % LIVE != 0)
+			tm_root.ops.free(left[i]);
+	return NULL;
+}
+
+static struct tm_heap *leave_heap(size_t bytes, unsigned count, bool free)
+{
+	struct leave l = {.bytes = bytes, .count = count, .free = free};
+	pthread_t thread;
+
+	need_engine();
+	tm_root.ops.free(take(0));
+	cr_assert_eq(pthread_create(&thread, NULL, leave, &l), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	return l.heap;
+}
+
+Test(stray, growth_links_a_bounded_part_of_what_was_freed_into_orphans)
+{
+	struct tm_heap *orphan = leave_heap(BYTES, SLOTS, false);
+	size_t before, now;
+
+	for (unsigned i = 0; i < SLOTS; i++)
+		if (i % LIVE != 0)
+			tm_root.ops.free(left[i]);
+	before = waiting(orphan);
+	cr_assert_gt(before, 8 * TM_DRAIN_SLOTS, "%zu", before);
+	for (unsigned i = 0; i < GROWN; i++) {
+		uint32_t spans = tm_thread_heap()->span_count;
+
+		cr_assert_not_null(tm_root.ops.malloc(OTHER_BYTES));
+		if (tm_thread_heap()->span_count == spans && i % 100 != 0)
+			continue;
+		now = waiting(orphan);
+		/* once for all orphans, and once by a look that begins */
+		cr_assert_leq(before - now, 2 * (TM_DRAIN_SLOTS + TM_BATCH_SLOTS));
+		before = now;
+	}
+	cr_assert_lt(before, 4 * TM_DRAIN_SLOTS);
+	check_heap(orphan);
+}
+
+Test(stray, growth_trims_orphans_of_few_spans_and_many_slots_in_steps)
+{
+	struct tm_heap *orphan = leave_heap(16, 28 * 4095, true), *mine = tm_thread_heap();
+	uint64_t all = 0;
+
+	cr_assert_leq(orphan->span_count, 32);
+	for (unsigned i = 0; i < GROWN; i++) {
+		uint64_t looks = orphan->trim_looks + mine->trim_looks;
+
+		cr_assert_not_null(tm_root.ops.malloc(OTHER_BYTES));
+		looks = orphan->trim_looks + mine->trim_looks - looks;
+		cr_assert_leq(looks, 3 * TM_LOOK_WORK);
+		all += looks;
+	}
 	check_heap(orphan);
 }
