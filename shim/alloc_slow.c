@@ -163,7 +163,7 @@ static void *large_take(struct tm_heap *h, const struct request *r)
 	tm_routing_born(p, d);
 	struct tm_granule *g = tm_zone_granule(p);
 	if (tm_account_is_kept) {
-		unsigned id = tm_account_id(h, r->site);
+		unsigned id = tm_account_id(h, r->site, size);
 
 		tm_account_count(h, id, size);
 		tm_account_sample(h, id, size, r->site);
@@ -501,7 +501,7 @@ static void *resize_large(void *p, struct tm_granule *g, size_t size, struct tm_
 
 		tm_routing_born(fresh, birth);
 		if (tm_account_is_kept) {
-			unsigned id = tm_account_id(held.heap, site);
+			unsigned id = tm_account_id(held.heap, site, size);
 
 			tm_account_count(held.heap, id, size);
 			now->large.account = tm_entry8_make(id, held.heap->birth, held.heap->index);

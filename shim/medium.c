@@ -24,7 +24,7 @@ static enum tm_tier ruled(struct tm_heap *h, const struct tm_medium_request *r)
 	unsigned row = 0;
 
 	if (tm_account_is_kept) {
-		row = tm_account_id(h, r->site) / 16;
+		row = tm_account_id(h, r->site, r->size) / 16;
 		if (row != 0 && h->lists_of_row[row] != TM_RULED_LISTS)
 			return TM_TIER_ALL;
 		h->medium_left--;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/heap/account.h"
 
+#include "shim/base/hash.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/heap.h"
 #include "shim/heap/store.h"
@@ -18,6 +19,14 @@
 #define HEIGHTS_LIMIT 32u
 /* From this many rows on, a heap makes new rows for all heights only. */
 #define ROWS_BY_HEIGHT 2048u
+/*
+ * And only for sites that have asked SEEN_MIN times, twice as often for each SEEN_STEP rows more;
+ * each page of a request counts as another time. `import torch` alone asks from more than 4,095
+ * places, from more than half of them once.
+ */
+#define SEEN_MIN 4u
+#define SEEN_STEP 512u
+#define SEEN_BITS 14 /* counters, by hash */
 /* A frame farther below the stack's top than this is on another stack (fiber, signal stack). */
 #define STACK_SPAN ((uintptr_t)16 << 20)
 
@@ -134,6 +143,26 @@ static bool has_many_heights(struct tm_heap *h, uintptr_t return_address)
 	return false;
 }
 
+/* Counts a request of a site without a row; true: it gets one. A collision gives it one earlier. */
+static bool is_seen_often(struct tm_heap *h, uintptr_t return_address, size_t bytes)
+{
+	size_t need = SEEN_MIN << (h->rows - ROWS_BY_HEIGHT) / SEEN_STEP;
+	size_t times = bytes / TM_PAGE_BYTES + 1;
+	uint8_t *seen;
+
+	if (times >= need)
+		return true;
+	if (h->seen == NULL)
+		h->seen = tm_mem_map((size_t)1 << SEEN_BITS);
+	if (h->seen == NULL)
+		return true;
+	seen = &h->seen[return_address * TM_HASH_GOLDEN >> (64 - SEEN_BITS)];
+	if (*seen + times >= need)
+		return true;
+	*seen = (uint8_t)(*seen + times);
+	return false;
+}
+
 /*
  * The key was found, but another one is in the slot that its hash points to. A larger table
  * separates them. In the largest table the two change places, so that the one looked up more often
@@ -151,7 +180,8 @@ static void bring_home(struct tm_heap *h, uint64_t key, uint64_t slot)
 	}
 }
 
-TM_NOINLINE unsigned tm_account_find(struct tm_heap *h, uint64_t key, struct tm_site site)
+TM_NOINLINE unsigned tm_account_find(struct tm_heap *h, uint64_t key, struct tm_site site,
+				     size_t bytes)
 {
 	uint64_t slot;
 	uint64_t plain_key = site.return_address;
@@ -166,7 +196,8 @@ TM_NOINLINE unsigned tm_account_find(struct tm_heap *h, uint64_t key, struct tm_
 		bring_home(h, plain_key, slot);
 		return id;
 	}
-	if (h->rows >= TM_ROW_LIMIT)
+	if (h->rows >= TM_ROW_LIMIT ||
+	    (h->rows >= ROWS_BY_HEIGHT && !is_seen_often(h, site.return_address, bytes)))
 		return 0;
 	/* the remaining rows are kept for new sites */
 	if (h->rows >= ROWS_BY_HEIGHT || site.frame > h->stack_top ||

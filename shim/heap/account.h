@@ -54,10 +54,12 @@ TM_INLINE struct tm_row *tm_account_row(uintptr_t heap, uint64_t id)
 }
 
 /*
- * Find or make the row of a site; the slow path of tm_account_id. The caller is the heap's owner,
- * and busy. Returns the row number * 16; 0: no room for another row.
+ * Find or make the row of a site that asks for `bytes`; the slow path of tm_account_id. The caller
+ * is the heap's owner, and busy. Returns the row number * 16; 0: no row, because there is no room
+ * for another one, or because half of the rows are in use and the site has asked for little so far.
  */
-unsigned tm_account_find(struct tm_heap *h, uint64_t key, struct tm_site site);
+#define TM_ACCOUNT_ALWAYS SIZE_MAX /* as `bytes`: whatever the site has asked for */
+unsigned tm_account_find(struct tm_heap *h, uint64_t key, struct tm_site site, size_t bytes);
 
 /*
  * The key's row if it is in the slot that its hash points to, which nearly all are; else NULL: the
@@ -72,7 +74,7 @@ TM_INLINE struct tm_row *tm_account_probe(const struct tm_heap *h, uint64_t key,
 	return TM_LIKELY(row->key == key) ? row : NULL;
 }
 
-TM_INLINE unsigned tm_account_id(struct tm_heap *h, struct tm_site site)
+TM_INLINE unsigned tm_account_id(struct tm_heap *h, struct tm_site site, size_t bytes)
 {
 	uint64_t key = tm_account_key(site);
 	uint64_t id;
@@ -82,7 +84,7 @@ TM_INLINE unsigned tm_account_id(struct tm_heap *h, struct tm_site site)
 	/* sites seen at many heights (recursion, fibers) have a row without height */
 	if (tm_account_probe(h, site.return_address, &id) != NULL)
 		return (unsigned)id;
-	return tm_account_find(h, key, site);
+	return tm_account_find(h, key, site, bytes);
 }
 
 TM_INLINE void tm_account_count(struct tm_heap *h, unsigned id, size_t bytes)
@@ -121,7 +123,7 @@ TM_INLINE size_t tm_entry3_requested(size_t slot_bytes, unsigned id)
 TM_INLINE unsigned tm_account_mark(struct tm_heap *h, unsigned klass, void *entry, size_t requested,
 				   struct tm_site site)
 {
-	unsigned id = tm_account_id(h, site);
+	unsigned id = tm_account_id(h, site, requested);
 
 	if (klass < TM_SMALL_CLASSES) {
 		struct tm_entry3 *e = entry;

@@ -486,7 +486,7 @@ leave:
 
 void *tm_arena_take_held(struct tm_heap *h, size_t size, struct tm_site site)
 {
-	unsigned id = tm_account_id(h, site);
+	unsigned id = tm_account_id(h, site, size);
 
 	return h->lists_of_row[id / 16] == TM_ARENA_LISTS ? tm_arena_take_asked(h, size, site)
 							  : NULL;
@@ -494,7 +494,7 @@ void *tm_arena_take_held(struct tm_heap *h, size_t size, struct tm_site site)
 
 void *tm_arena_take_asked(struct tm_heap *h, size_t size, struct tm_site site)
 {
-	unsigned id = tm_account_id(h, site);
+	unsigned id = tm_account_id(h, site, size);
 	void *p = take(h, tm_class_of_medium(size));
 
 	if (p == NULL)

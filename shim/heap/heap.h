@@ -136,6 +136,7 @@ struct tm_heap {
 	uint8_t tier;         /* [const] tier of an annex's spans; TM_TIER_ALL: by phase */
 	uint8_t part;         /* [const] enum tm_part of its spans */
 	struct tm_look *look; /* [owner] NULL: no look was made yet */
+	uint8_t *seen;        /* [owner] see account.c; NULL: fewer rows are in use */
 	uint64_t look_ns;     /* [owner] time that the last look has taken so far */
 	uint8_t look_state;   /* [owner, atomic] enum tm_look_state, see look.h */
 	uint32_t trim_rest;   /* [owner] slots that the last trim or look examined and left */

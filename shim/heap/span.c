@@ -248,7 +248,7 @@ static uint16_t translate(struct tm_heap *from, struct tm_heap *to, uint16_t id)
 	if (row->height != 0)
 		key += (uint64_t)(to->stack_top - from->stack_top) * TM_KEY_HEIGHT_FACTOR;
 	struct tm_site site = {row->site, to->stack_top - 16 * (uintptr_t)(row->height - 1)};
-	return (uint16_t)tm_account_find(to, key, site);
+	return (uint16_t)tm_account_find(to, key, site, TM_ACCOUNT_ALWAYS);
 }
 
 static bool replace_byte(uint8_t *at, uint8_t old, uint8_t fresh)
