@@ -115,6 +115,7 @@ enum tm_ledger_verdict {
 #define TM_LEDGER_HAS_SIZES 32u
 #define TM_LEDGER_STAYS 64u /* the file is kept after a clean exit */
 #define TM_LEDGER_HAS_PYTHON 128u
+#define TM_LEDGER_OBSERVES 256u /* tiers are decided, but blocks lie as without tiers */
 
 /* header.control: requests of the command to the process. */
 enum tm_ledger_control {

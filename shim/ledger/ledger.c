@@ -179,6 +179,7 @@ static void write_header(void)
 	h->forked = ledger.forked;
 	h->features = TM_LEDGER_HAS_STACKS | TM_LEDGER_HAS_TIERS | TM_LEDGER_HAS_SIZES |
 		      (ledger.asked_for ? TM_LEDGER_STAYS : 0) |
+		      (o->mode == TM_MODE_OBSERVE ? TM_LEDGER_OBSERVES : 0) |
 		      (o->ledger >= TM_LEDGER_STACK ? TM_LEDGER_HAS_SAMPLES : 0);
 	tm_sheet_begin();
 	tm_python_describe(h);

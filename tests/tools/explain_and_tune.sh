@@ -34,10 +34,18 @@ large = [(size, name.removesuffix(", from 256 KiB on")) for size, name in rows i
 assert large
 sys.exit(any(row in large for row in rows))
 END
+grep -q 'observe' out && no "tiers that were used are said to be none"
 grep -q '^die soon, late ' out || no "explain does not say what dies soon"
 "$tool" explain --json "$dir" >json || no "explain --json fails"
 python3 -c 'import json; d = json.load(open("json")); assert any(s["authority"] == "learned" for s in d["sites"])' ||
 	no "no site of the report has an authority"
+
+# Tiers that were only decided.
+mkdir -m 700 observed
+TIERMALLOC=observe TIERMALLOC_DIR=$PWD/observed TIERMALLOC_TARGET='python*' LD_PRELOAD=$TM_LIB python3 work.py
+"$tool" explain observed >out2 || no "explain fails on what was observed"
+sed -n 2p out2 | grep -q '^TIERMALLOC=observe: these tiers were decided but not used' || { cat out2; no "explain takes observed tiers for used ones"; }
+grep -q '^temporary ' out2 || { cat out2; no "nothing was decided by an observer"; }
 
 "$tool" tune "$dir"/*.tm -o learned.rules || no "tune fails"
 grep -q '^\(# [a-z ]*: \)*site=.* -> tier=temporary # .* died soon' learned.rules || { cat learned.rules; no "no rule was made"; }

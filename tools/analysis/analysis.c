@@ -51,6 +51,7 @@ static const char *feature_name(uint32_t bit)
 	case TM_LEDGER_HAS_BIRTHS: return "births";
 	case TM_LEDGER_HAS_TIERS: return "tiers";
 	case TM_LEDGER_HAS_SIZES: return "sizes";
+	case TM_LEDGER_OBSERVES: return "observe";
 	default: return NULL;
 	}
 }

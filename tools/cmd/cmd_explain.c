@@ -25,13 +25,14 @@ static void name_authority(const struct tm_ledger_decision *r, char *buf, size_t
 static void name_record(const struct tm_decision *d, char *buf, size_t size)
 {
 	const struct tm_ledger_decision *r = d->record;
-	char bytes[16], height[32] = "";
+	char from[16], to[16], height[32] = "";
 
 	if (r->size_log2 != 0) {
-		tm_fmt_size(bytes, sizeof(bytes), UINT64_C(1) << (r->size_log2 & 63));
+		tm_fmt_bytes(from, sizeof(from), UINT64_C(1) << (r->size_log2 & 63));
+		tm_fmt_bytes(to, sizeof(to), UINT64_C(2) << (r->size_log2 & 63));
 		if (r->height != 0)
 			snprintf(height, sizeof(height), " at stack height %u", r->height * 16u);
-		snprintf(buf, size, "    from %s to its double%s", bytes, height);
+		snprintf(buf, size, "    from %s to %s%s", from, to, height);
 	} else if (r->height != 0) {
 		snprintf(buf, size, "  at stack height %u", r->height * 16u);
 	} else {
@@ -101,6 +102,11 @@ static void print_all(const struct tm_decisions *d, const struct tm_ledger *l, s
 	tm_text_init(t, stdout);
 	tm_text_prose(t, TM_TEXT_PLAIN, 2, "tiermalloc explain  %s pid %u  %s", l->header.program,
 		      l->header.pid, tm_ledger_ended(l));
+	if (l->header.features & TM_LEDGER_OBSERVES)
+		tm_text_prose(
+			t, TM_TEXT_UNSURE, 2,
+			"TIERMALLOC=observe: these tiers were decided but not used, all blocks "
+			"lie as without tiers");
 	tm_text_line(t, TM_TEXT_PLAIN, "%s", "");
 	tm_text_line(t, TM_TEXT_DIM, "%-11s %-16s %10s %10s %9s %9s %9s  %s", "tier", "by", "live",
 		     "allocated", "routed", "die soon", "die late", "called from");

@@ -43,7 +43,7 @@ _Static_assert(sizeof(enum tm_doc_tier) == sizeof(unsigned), "words are read as 
 #define OF struct tm_doc_tool
 static const struct tm_field fields_tool[] = {
 	PLAIN(version, TEXT, NULL),
-	PLAIN(features, TEXTS, "of the ledger: what was counted"),
+	PLAIN(features, TEXTS, "of the ledger: what was counted; observe: no tier was used"),
 };
 static const struct tm_type type_tool = TYPE("tool", fields_tool);
 #undef OF
