@@ -216,6 +216,8 @@ static void *slow_any(const struct request *r)
 		tm_thread_leave(held);
 		if (TM_UNLIKELY(p == NULL && held.hold == TM_THREAD_NONE) && tm_thread_desert())
 			return slow_any(r);
+		if (TM_UNLIKELY(p == NULL) && held.hold != TM_THREAD_NONE)
+			tm_tier_tell_refusal(r->asked ? r->asked : r->size);
 	}
 	if (p == NULL) {
 		tm_samples_event(TM_LEDGER_OUT_OF_MEMORY, r->tier, r->size, 0);
@@ -510,8 +512,10 @@ static void *resize_large(void *p, struct tm_granule *g, size_t size, struct tm_
 		}
 	}
 	tm_thread_leave(held);
-	if (fresh == NULL)
+	if (fresh == NULL) {
+		tm_tier_tell_refusal(size);
 		errno = ENOMEM;
+	}
 	return fresh;
 }
 

@@ -59,7 +59,7 @@ void *tm_medium_take(struct tm_heap *h, const struct tm_medium_request *r)
 		tier = TM_TIER_ALL;
 	if (tier == TM_TIER_TEMPORARY && fits_arena(r)) {
 		p = tm_arena_take_asked(h, r->size, r->site);
-		if (p != NULL || !tm_tier_has_room(tier, TM_GRANULE_BYTES))
+		if (p != NULL || !tm_tier_admits(tier, TM_GRANULE_BYTES))
 			return p;
 	}
 	if (tier != TM_TIER_ALL || must_stay_apart(r))

@@ -210,7 +210,7 @@ static struct tm_arena_block *new_block(struct tm_heap *h)
 	char *base;
 
 	if (tm_limit_is_near(TM_GRANULE_BYTES) ||
-	    !tm_tier_admits(TM_TIER_TEMPORARY, TM_GRANULE_BYTES) || (b = take_record(h)) == NULL)
+	    !tm_tier_has_room(TM_TIER_TEMPORARY, TM_GRANULE_BYTES) || (b = take_record(h)) == NULL)
 		return NULL;
 	side = tm_account_side_take(SIDE_BYTES);
 	base = side == NULL ? NULL

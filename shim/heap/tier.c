@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/heap/tier.h"
 
+#include "shim/base/fmt.h"
 #include "shim/os/msg.h"
 
 struct tm_tier_state tm_tiers[TM_TIER_COUNT] = {
@@ -41,13 +42,33 @@ bool tm_tier_admits(enum tm_tier tier, size_t bytes)
 {
 	if (TM_LIKELY(tm_tier_has_room(tier, bytes)))
 		return true;
-	if (atomic_fetch_add_explicit(&tm_tiers[tier].refused, 1, memory_order_relaxed) == 0)
-		tm_msg((enum tm_msg_level)(TM_MSG_INFO | TM_MSG_TIERS),
-		       "the %s tier is at its ceiling of %zu bytes: a request of %zu bytes is "
-		       "refused, and later ones are counted",
-		       tm_tunables_tier_name(tier), (size_t)tm_tiers[tier].max_bytes, bytes);
+	atomic_fetch_add_explicit(&tm_tiers[tier].refused, 1, memory_order_relaxed);
 	return false;
 }
+
+void tm_tier_tell_refusal(size_t bytes)
+{
+	for (int i = TM_TIER_PERSISTENT; i < TM_TIER_COUNT; i++) {
+		struct tm_tier_state *t = &tm_tiers[i];
+		char limit[24], held[24];
+
+		if (atomic_load_explicit(&t->refused, memory_order_relaxed) == 0 ||
+		    atomic_exchange_explicit(&t->told, true, memory_order_relaxed))
+			continue;
+		tm_fmt_size(limit, sizeof(limit), t->max_bytes);
+		tm_fmt_bytes(held, sizeof(held), live(t));
+		tm_msg(TM_MSG_WARN,
+		       "%s=%s: a request of %zu bytes was refused (ENOMEM), the tier holds %s; "
+		       "further ones are only counted",
+		       tm_tunables_rows[TM_TUNABLE_TIERMALLOC_PERSISTENT_MAX + i -
+					TM_TIER_PERSISTENT]
+			       .name,
+		       limit, bytes, held);
+	}
+}
+_Static_assert(TM_TUNABLE_TIERMALLOC_TEMPORARY_MAX - TM_TUNABLE_TIERMALLOC_PERSISTENT_MAX ==
+		       TM_TIER_TEMPORARY - TM_TIER_PERSISTENT,
+	       "the variables are in the order of the tiers");
 
 static void raise_peak(struct tm_tier_state *t, uint64_t now)
 {

@@ -26,6 +26,7 @@ struct tm_tier_state {
 	/* largest sum of the two; in TM_TIER_ALL of all tiers together */
 	_Atomic uint64_t peak_bytes;
 	_Atomic uint64_t refused; /* requests refused, beyond the ceiling */
+	_Atomic bool told;        /* tm_tier_tell_refusal has */
 } TM_ALIGNED(TM_CACHE_LINE);
 
 extern TM_HIDDEN struct tm_tier_state tm_tiers[TM_TIER_COUNT];
@@ -88,6 +89,13 @@ bool tm_tier_admits(enum tm_tier tier, size_t bytes);
 
 /* The same without counting. */
 bool tm_tier_has_room(enum tm_tier tier, size_t bytes);
+
+/*
+ * To be called once a request of so many bytes has failed: if that was the first refusal by a
+ * tier's ceiling, says so in one line. It writes to descriptor 2, which may block: not under a lock,
+ * nor while the heap is in use.
+ */
+void tm_tier_tell_refusal(size_t bytes);
 
 /* Requests refused; TM_TIER_ALL: by all tiers. */
 uint64_t tm_tier_refused(enum tm_tier tier);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* env: TIERMALLOC_RULES="size=1025..64K -> tier=persistent huge=always" TIERMALLOC_PERSISTENT_MAX=1M */
 /* stderr: tiermalloc: TIERMALLOC_RULES:1: huge and node have no effect up to 64K */
+/* stderr: tiermalloc: TIERMALLOC_PERSISTENT_MAX=1M: a request of 2000 bytes was refused .* */
 /*
  * Slots that a rule puts into a tier count for its ceiling, span by span; what was freed may be used for
  * other sizes at once, and what the ceiling refuses comes back with ENOMEM.
