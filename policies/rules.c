@@ -9,6 +9,9 @@
 
 #include "shim/base/fmt.h"
 
+/* Characters of a mistake's subject that a message shows. */
+#define SUBJECT_SHOWN 120
+
 /* A mistake in the current line; problem is NULL if there is none. */
 struct mistake {
 	const char *problem;
@@ -480,15 +483,7 @@ size_t tm_rules_describe(char *buf, size_t size, const struct tm_rules_problem *
 		return out.len;
 	}
 	tm_fmt_add(&out, "%s '", problem->problem);
-	for (size_t i = 0; i < problem->subject.len; i++) {
-		unsigned char c = (unsigned char)problem->subject.at[i];
-
-		if (i == 120) {
-			tm_fmt_add(&out, "...");
-			break;
-		}
-		tm_fmt_add_char(&out, c < ' ' || c == 0x7f ? '?' : (char)c);
-	}
+	tm_fmt_add_escaped(&out, problem->subject.at, problem->subject.len, SUBJECT_SHOWN);
 	tm_fmt_add_char(&out, '\'');
 	return out.len;
 }

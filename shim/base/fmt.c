@@ -50,6 +50,24 @@ void tm_fmt_defuse(struct tm_fmt_out *out, size_t from)
 	}
 }
 
+void tm_fmt_add_escaped(struct tm_fmt_out *out, const char *text, size_t len, size_t most)
+{
+	for (size_t i = 0, shown = 0; i < len; i++) {
+		unsigned char c = (unsigned char)text[i];
+		bool is_plain = c >= ' ' && c < 127;
+
+		shown += is_plain ? 1 : 4;
+		if (shown > most) {
+			tm_fmt_add(out, "...");
+			return;
+		}
+		if (is_plain)
+			tm_fmt_add_char(out, (char)c);
+		else
+			tm_fmt_add(out, "\\x%02x", c);
+	}
+}
+
 static void add_fill(struct tm_fmt_out *out, char c, size_t count)
 {
 	while (count-- > 0)

@@ -50,6 +50,12 @@ size_t tm_fmt_stored(const struct tm_fmt_out *out);
 void tm_fmt_defuse(struct tm_fmt_out *out, size_t from);
 
 /*
+ * Appends bytes of a file or of the environment as printable ASCII: others as "\xNN". At most `most`
+ * characters, then "...".
+ */
+void tm_fmt_add_escaped(struct tm_fmt_out *out, const char *text, size_t len, size_t most);
+
+/*
  * "value / 10^digits" with that many digits behind the point: tm_fmt_fixed(b, n, 1234, 2) is 12.34
  */
 size_t tm_fmt_fixed(char *buf, size_t size, uint64_t value, unsigned int digits);

@@ -432,15 +432,7 @@ bool tm_tunables_is_warning(const struct tm_tunables_problem *problem)
 /* On one line, cut when long. */
 static void add_clean(struct tm_fmt_out *out, struct tm_str text)
 {
-	size_t shown = tm_bits_min(text.len, VALUE_SHOWN);
-
-	for (size_t i = 0; i < shown; i++) {
-		unsigned char c = (unsigned char)text.at[i];
-
-		tm_fmt_add_char(out, c < ' ' || c == 127 ? '?' : (char)c);
-	}
-	if (text.len > shown)
-		tm_fmt_add(out, "...");
+	tm_fmt_add_escaped(out, text.at, text.len, VALUE_SHOWN);
 }
 
 static void add_value(struct tm_fmt_out *out, struct tm_str value)

@@ -53,7 +53,7 @@ static int open_directory(const char *path, const char **ret_why)
 	if (rc == 0 && (st.st_uid != (uid_t)tm_sys_geteuid() || (st.st_mode & 077) != 0)) {
 		*ret_why = st.st_uid != (uid_t)tm_sys_geteuid()
 				   ? "the folder is another user's"
-				   : "others may enter the folder: mode 700 is asked for";
+				   : "others may enter the folder, run chmod 700 on it";
 		rc = -EPERM;
 	}
 	if (rc == 0)

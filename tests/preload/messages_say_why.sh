@@ -15,7 +15,7 @@ says() { # WORDS VARIABLE
 
 [ -r "$TM_LIB" ] || { echo "no library"; exit 77; }
 mkdir -p open && chmod 755 open && : >file
-says "(others may enter the folder: mode 700 is asked for, error 1)" "TIERMALLOC_DIR=$PWD/open"
+says "(others may enter the folder, run chmod 700 on it, error 1)" "TIERMALLOC_DIR=$PWD/open"
 says "(no such folder, nor the one above it, error 2)" "TIERMALLOC_DIR=$PWD/none/a/b"
 says "(a part of the path is no folder, error 20)" "TIERMALLOC_DIR=$PWD/file"
 says "cannot be written (no such file or folder), nothing is recorded" "TIERMALLOC_TRACE=$PWD/none/trace"

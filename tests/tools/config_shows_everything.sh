@@ -13,7 +13,7 @@ TIERMALLOC_LOG=quiet TIERMALLOC_CONF=giveback=eager:log=info "$tool" config >out
 case $(line TIERMALLOC_LOG) in "TIERMALLOC_LOG quiet warn environment "*) ;; *) line TIERMALLOC_LOG; fail=1 ;; esac
 case $(line TIERMALLOC_GIVEBACK) in "TIERMALLOC_GIVEBACK eager auto TIERMALLOC_CONF "*) ;; *) line TIERMALLOC_GIVEBACK; fail=1 ;; esac
 TIERMALLOC_GIVEBACK=12 "$tool" config >out 2>err || { echo "a bad value ends config"; fail=1; }
-[ "$(cat err)" = "tiermalloc: bad value '12' of TIERMALLOC_GIVEBACK, use auto, off, eager" ] || { cat err; fail=1; }
+[ "$(cat err)" = "tiermalloc: bad value '12' of TIERMALLOC_GIVEBACK, use auto, off or eager" ] || { cat err; fail=1; }
 case $(line TIERMALLOC_GIVEBACK) in "TIERMALLOC_GIVEBACK auto auto default "*) ;; *) line TIERMALLOC_GIVEBACK; fail=1 ;; esac
 # The library says the very same line, once, and the program runs on.
 out=$(TIERMALLOC_GIVEBACK=12 LD_PRELOAD=$TM_LIB /bin/echo on 2>liberr)

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """A program whose name holds line breaks and control characters: they neither steer a terminal nor begin a line,
-and above all no rule in what 'tune' writes and no mapping in what jeprof reads."""
+and above all no rule in what 'tune' writes and no mapping in what jeprof reads. Files of rules, suppressions and
+models that hold no text: what messages quote of them is printable."""
 import os
+import random
+import re
 import struct
 import subprocess
 import sys
@@ -60,5 +63,28 @@ with open("odd.tmt", "wb") as f:
             struct.pack("<QQIIIIHBB", 1000, 1 << 20, 1, 0, 0, 64, 0, 1, 0) + lines)
 if "x?[31mqz+0x10" not in look("replay", "--top", "5", "odd.tmt"):
     problems.append("replay names no module")
+# Files of other bytes than text: what is quoted of them is printable.
+odd = random.Random(4).randbytes(4000).replace(b"\0", b"x") + b"\n\xff\xe9\x9b=x -> tier=session\n"
+with open("bytes", "wb") as f:
+    f.write(odd)
+PRINTABLE = re.compile(rb"[\n -~]*")
+QUOTED = rb"\xff\xe9\x9b"
+for variable in ("TIERMALLOC_RULES", "TIERMALLOC_PROFILE"):
+    run = subprocess.run(["true"], env=dict(os.environ, LD_PRELOAD=os.environ["TM_LIB"], **{variable: "bytes"}),
+                         capture_output=True, check=False)
+    if run.stderr.count(b"tiermalloc: bytes:") != 11 or not PRINTABLE.fullmatch(run.stderr):
+        problems.append("%s of bytes: %r" % (variable, run.stderr[:600]))
+with open("bytes", "wb") as f:
+    f.write(odd[-30:] + b"module=q\xff\xe9\x9b -> tier=session\n")
+for words in (["replay", "--rules", "bytes", "odd.tmt"], ["leaks", "--suppressions", "bytes", ledger]):
+    run = subprocess.run([TOOL, *words], capture_output=True, check=False)
+    if QUOTED not in run.stderr or not PRINTABLE.fullmatch(run.stderr + run.stdout) or \
+            (words[0] == "replay" and QUOTED not in run.stdout):
+        problems.append("%s with a file of bytes: %r" % (words[0], run.stderr[:600] + run.stdout[:600]))
+with open("bytes", "wb") as f:
+    f.write(b"GGUF\3\0\0\0" + struct.pack("<QQQ", 0, 1, 3) + b"\xff\xe9\x9b" + struct.pack("<I", 77) + bytes(64))
+run = subprocess.run([os.environ["TM_BUILD"] + "/yi-coder-run", "info", "bytes"], capture_output=True, check=False)
+if run.returncode == 0 or not PRINTABLE.fullmatch(run.stderr):
+    problems.append("a model of bytes: %r" % run.stderr[:600])
 print("\n".join(problems))
 sys.exit(bool(problems))

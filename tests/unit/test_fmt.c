@@ -88,6 +88,24 @@ Test(fmt, bytes_for_people_have_three_digits)
 	shows(tm_fmt_bytes, UINT64_MAX, "15.9 EiB");
 }
 
+static void escapes(const char *text, size_t most, const char *want)
+{
+	char buf[64];
+	struct tm_fmt_out out = {buf, sizeof(buf), 0};
+
+	tm_fmt_add_escaped(&out, text, strlen(text), most);
+	cr_assert_str_eq(buf, want);
+}
+
+Test(fmt, what_is_no_printable_ascii_is_escaped)
+{
+	escapes("a b~", 9, "a b~");
+	escapes("\x1b[1m\xff\x7f\n", 99, "\\x1b[1m\\xff\\x7f\\x0a");
+	escapes("12345", 5, "12345");
+	escapes("123456", 5, "12345...");
+	escapes("12\x80", 5, "12...");
+}
+
 Test(fmt, sizes_and_times_are_exact)
 {
 	shows(tm_fmt_size, 0, "0");

@@ -164,7 +164,10 @@ Test(rules, mistakes_name_the_problem_and_the_subject)
 	wrong("size=1K->tier=session", "no blanks around -> in 'size=1K->tier=session'");
 	wrong("size>=1K ->tier=session", "no blanks around -> in '->tier=session'");
 	wrong("module=a\x01 -> tier=session",
-	      "a character that is no text in 'module=a? -> tier=session'");
+	      "a character that is no text in 'module=a\\x01 -> tier=session'");
+	wrong("\xff\xe9=x -> tier=session",
+	      "unknown match, use module, symbol, thread, site, size, "
+	      "align or phase, not '\\xff\\xe9'");
 }
 
 Test(rules, a_complaint_is_one_line_whatever_the_subject)
@@ -312,7 +315,8 @@ Test(rules, zeros_are_no_text_and_a_byte_order_mark_is_none)
 	cr_assert_eq(parse("\xef\xbb\xbfsize=1K -> tier=session\n"), 1);
 	said[0] = '\0';
 	cr_assert_eq(tm_rules_parse(&rules, &text, tell, NULL), 0);
-	cr_assert(strstr(said, "a character that is no text in 'module=a?b") != NULL, "%s", said);
+	cr_assert(strstr(said, "a character that is no text in 'module=a\\x00b") != NULL, "%s",
+		  said);
 }
 
 Test(rules, a_file_may_hold_thousands)

@@ -216,7 +216,7 @@ Test(tunables, a_bad_value_gets_one_line_that_names_variable_value_and_choice)
 	cr_assert_eq(options.mode, TM_MODE_ON);
 	cr_assert_eq(options.source[TM_TUNABLE_TIERMALLOC], TM_SOURCE_DEFAULT);
 	cr_assert_eq(line_count, 1);
-	cr_assert_str_eq(lines[0], "bad value 'maybe' of TIERMALLOC, use off, on, observe");
+	cr_assert_str_eq(lines[0], "bad value 'maybe' of TIERMALLOC, use off, on or observe");
 }
 
 Test(tunables, an_unknown_variable_is_told_once_with_the_one_that_may_be_meant)
@@ -261,7 +261,7 @@ Test(tunables, conf_complains_about_keys_values_and_items)
 	cr_assert_str_eq(lines[3],
 			 "unknown key 'zzz' with value '1' in TIERMALLOC_CONF, keys are the "
 			 "names of tiermalloc-tunables(5) without prefix, in lower case");
-	cr_assert_str_eq(lines[4], "bad value 'x' of TIERMALLOC, use off, on, observe");
+	cr_assert_str_eq(lines[4], "bad value 'x' of TIERMALLOC, use off, on or observe");
 	cr_assert(options.log & TM_LOG_INFO);
 }
 

@@ -5,8 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/fmt.h"
 #include "shim/base/parse.h"
 #include "tools/cmd.h"
+
+/* Characters of a line that a message shows, and lines that get a message of their own. */
+#define LINE_SHOWN 200
+#define MISTAKES_TOLD 10
 
 /* The value of suppressions= in "a=b:suppressions=FILE:c=d". The caller frees it. */
 static char *from_environment(void)
@@ -42,7 +47,7 @@ static char *glob_of(const char *pattern, size_t len)
 	return glob;
 }
 
-static void add_line(struct tm_suppressions *s, const char *line)
+static void add_line(struct tm_suppressions *s, const char *line, size_t *mistakes)
 {
 	struct tm_str text = tm_str_trim(tm_str_of(line));
 	char **wider;
@@ -53,8 +58,13 @@ static void add_line(struct tm_suppressions *s, const char *line)
 	if (text.len == 0 || text.at[0] == '#')
 		return;
 	if (!tm_str_starts(text, "leak:")) {
-		tm_say("suppressions: '%.*s' is not of the form leak:PATTERN", (int)text.len,
-		       text.at);
+		char shown[LINE_SHOWN + 4];
+		struct tm_fmt_out out = {shown, sizeof(shown), 0};
+
+		if (++*mistakes > MISTAKES_TOLD)
+			return;
+		tm_fmt_add_escaped(&out, text.at, text.len, LINE_SHOWN);
+		tm_say("suppressions: '%s' is not of the form leak:PATTERN", shown);
 		return;
 	}
 	wider = realloc(s->pattern, (s->count + 1) * sizeof(*wider));
@@ -68,6 +78,7 @@ static void add_line(struct tm_suppressions *s, const char *line)
 int tm_suppressions_read(struct tm_suppressions *s, const char *path)
 {
 	char *environment = path ? NULL : from_environment();
+	size_t mistakes = 0;
 	char line[4096];
 
 	memset(s, 0, sizeof(*s));
@@ -82,7 +93,10 @@ int tm_suppressions_read(struct tm_suppressions *s, const char *path)
 		return -1;
 	}
 	while (fgets(line, sizeof(line), f))
-		add_line(s, line);
+		add_line(s, line, &mistakes);
+	if (mistakes > MISTAKES_TOLD)
+		tm_say("suppressions: %zu more lines are not of that form",
+		       mistakes - MISTAKES_TOLD);
 	fclose(f);
 	free(environment);
 	return 0;

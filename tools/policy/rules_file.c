@@ -7,9 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/fmt.h"
 #include "tools/cmd.h"
 
 #define TEXT_MAX ((size_t)16 << 20)
+/* Characters of a rule that are printed. */
+#define RULE_SHOWN 500
 
 static char *read_text(const char *path, size_t *ret_len)
 {
@@ -103,7 +106,10 @@ unsigned tm_rules_file_print_unused(const struct tm_rules_file *file,
 			continue;
 		if (unused++ == 0)
 			printf("\nrules that decided nothing:\n");
-		printf("  %s:%u: %.*s", file->name, rule->line, (int)rule->text.len, rule->text.at);
+		char text[RULE_SHOWN + 4];
+		struct tm_fmt_out out = {text, sizeof(text), 0};
+		tm_fmt_add_escaped(&out, rule->text.at, rule->text.len, RULE_SHOWN);
+		printf("  %s:%u: %s", file->name, rule->line, text);
 		printf(why ? " (%s)\n" : "\n", why);
 	}
 	return unused;
