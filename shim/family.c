@@ -206,17 +206,11 @@ static void xml_heap(struct tm_fmt_out *out, unsigned nr, const struct tm_snapsh
 		(size_t)p->mapped_bytes, (size_t)p->mapped_bytes, (size_t)p->mapped_bytes);
 }
 
-/* The format of glibc's malloc_info, version 1; each part appears as a heap. */
-static size_t xml(char *buf, size_t size, const struct tm_snapshot *s)
+static void xml_total(struct tm_fmt_out *out, const struct tm_snapshot *s)
 {
-	struct tm_fmt_out out = {buf, size, 0};
 	uint64_t pages = s->cached_bytes / TM_PAGE_BYTES;
-	unsigned i;
-	tm_fmt_add(&out, "<malloc version=\"1\">\n");
-	for (i = 0; i < TM_SNAPSHOT_PARTS && (i == 0 || s->part[i].name != NULL); i++)
-		xml_heap(&out, i, &s->part[i]);
 	tm_fmt_add(
-		&out,
+		out,
 		"<total type=\"fast\" count=\"0\" size=\"0\"/>\n"
 		"<total type=\"rest\" count=\"%zu\" size=\"%zu\"/>\n"
 		"<total type=\"mmap\" count=\"%zu\" size=\"%zu\"/>\n"
@@ -226,21 +220,37 @@ static size_t xml(char *buf, size_t size, const struct tm_snapshot *s)
 		(size_t)pages, (size_t)s->cached_bytes, (size_t)s->large_blocks,
 		(size_t)s->large_bytes, (size_t)(s->slot_bytes + s->cached_bytes),
 		(size_t)s->mapped_peak_bytes, (size_t)s->mapped_bytes, (size_t)s->mapped_bytes);
-	return tm_fmt_stored(&out);
 }
 
-/* The stream is the program's, so its own stdio writes; no lock of ours is held meanwhile. */
+static void flush(struct tm_fmt_out *out, FILE *stream)
+{
+	fwrite(out->buf, 1, tm_fmt_stored(out), stream);
+	out->len = 0;
+}
+
+/*
+ * The format of glibc's malloc_info, version 1; each part appears as a heap. The stream is the
+ * program's, so its own stdio writes, a heap at a time for the stack's sake; no lock of ours is
+ * held meanwhile.
+ */
 int tm_family_malloc_info(int options, FILE *stream)
 {
 	int (*next)(int, FILE *);
 	struct tm_snapshot s;
-	char buf[6144];
+	char buf[1024];
+	struct tm_fmt_out out = {buf, sizeof(buf), 0};
 	if (passes("malloc_info", &next))
 		return next(options, stream);
 	if (options != 0)
 		return EINVAL;
 	snapshot(&s);
-	fwrite(buf, 1, xml(buf, sizeof(buf), &s), stream);
+	tm_fmt_add(&out, "<malloc version=\"1\">\n");
+	for (unsigned i = 0; i < TM_SNAPSHOT_PARTS && (i == 0 || s.part[i].name != NULL); i++) {
+		xml_heap(&out, i, &s.part[i]);
+		flush(&out, stream);
+	}
+	xml_total(&out, &s);
+	flush(&out, stream);
 	return 0;
 }
 

@@ -17,12 +17,15 @@
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
 #include "shim/os/maps.h"
+#include "shim/os/mem.h"
 #include "shim/os/msg.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 #include "shim/passive.h"
 #include "shim/pooling.h"
 #include "shim/report_command.h"
+
+#define TEXT_BYTES ((size_t)8192)
 
 static _Atomic uint32_t done;         /* the report of this process was or is being written */
 static _Atomic int main_ended_pid;    /* process that the figures below belong to; 0: none */
@@ -193,12 +196,27 @@ static void add_report(struct tm_fmt_out *out)
 		tm_module_cuda()->report(out);
 }
 
+/*
+ * The text is not on the stack, which may be as small as a coroutine's or as `ulimit -s` says.
+ * Whoever comes while the one buffer is in use maps another.
+ */
 int tm_report_write(int fd)
 {
-	char text[8192];
-	struct tm_fmt_out out = {text, sizeof(text), 0};
+	static char only[TEXT_BYTES];
+	static _Atomic bool in_use;
+	bool is_only = !atomic_exchange_explicit(&in_use, true, memory_order_acquire);
+	char *text = is_only ? only : tm_mem_map(TEXT_BYTES);
+	struct tm_fmt_out out = {text, TEXT_BYTES, 0};
+
+	if (text == NULL)
+		return -ENOMEM;
 	add_report(&out);
-	return tm_msg_write(fd, text, tm_fmt_stored(&out));
+	int rc = tm_msg_write(fd, text, tm_fmt_stored(&out));
+	if (is_only)
+		atomic_store_explicit(&in_use, false, memory_order_release);
+	else
+		tm_mem_unmap_raw(text, TEXT_BYTES);
+	return rc;
 }
 
 /* --- where and when --------------------------------------------------------------------------- */

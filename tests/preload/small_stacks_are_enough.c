@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-enum { COROUTINE = 8192, PAINT = 0xa5 };
+enum { COROUTINE = 8192, PAINT = 0xa5, LEFT = 20000 };
 
 static void every_size(void)
 {
@@ -39,9 +39,11 @@ static void *thread_main(void *unused)
 static ucontext_t back;
 static char *stack;
 
+static void (*work)(void) = every_size;
+
 static void coroutine_main(void)
 {
-	every_size();
+	work();
 }
 
 /* An 8 KiB stack between two guard pages; bytes that were written to are returned. */
@@ -72,6 +74,33 @@ static void handler(int signal_number)
 	every_size();
 }
 
+/* Leaves spans with free slots, and arenas, behind. */
+static void *leaving_thread(void *ret_kept)
+{
+	char **kept = ret_kept;
+
+	for (int i = 0; i < LEFT; i++) {
+		char *p = malloc(i % 2 ? 48 : 2000);
+
+		if (i % 64 < 2)
+			kept[i / 64 * 2 + i % 2] = p;
+		else
+			free(p);
+	}
+	return NULL;
+}
+
+/* Takes over what threads left. */
+static void many(void)
+{
+	static char *p[LEFT];
+
+	for (int i = 0; i < LEFT; i++)
+		p[i] = malloc(i % 2 ? 48 : 2000);
+	for (int i = 0; i < LEFT; i++)
+		free(p[i]);
+}
+
 static void *coroutine_thread(void *ret_used)
 {
 	*(size_t *)ret_used = coroutine(); /* a new heap begins on the small stack */
@@ -95,6 +124,16 @@ int main(void)
 	claim(used < 4096, "%zu bytes of stack in a new thread", used);
 	used = coroutine();
 	claim(used < 4096, "%zu bytes of stack", used);
+
+	static char *kept[4][LEFT / 32 + 2];
+
+	for (int i = 0; i < 4; i++)
+		pthread_create(&thread[i], NULL, leaving_thread, kept[i]);
+	for (int i = 0; i < 4; i++)
+		pthread_join(thread[i], NULL);
+	work = many;
+	used = coroutine();
+	claim(used < 4096, "%zu bytes of stack to take over what threads left", used);
 
 	static char alternate[16384];
 	sigaltstack(&(stack_t){.ss_sp = alternate, .ss_size = sizeof(alternate)}, NULL);
