@@ -528,7 +528,7 @@ static size_t give_pages(struct tm_arena_block *b)
 
 void tm_arena_transfer(struct tm_heap *from, struct tm_heap *to)
 {
-	struct tm_span_rows known = {{0}};
+	struct tm_span_rows *known = tm_span_rows_clear();
 	struct tm_arena_block *next;
 	unsigned n = 0;
 
@@ -539,7 +539,7 @@ void tm_arena_transfer(struct tm_heap *from, struct tm_heap *to)
 
 		next = b->next;
 		unlink_block(from, b);
-		(void)tm_span_translate(from, to, g, &known);
+		(void)tm_span_translate(from, to, g, known);
 		__atomic_store_n(&g->owner,
 				 (uintptr_t)to | TM_OWNER_ARENA | (g->owner & TM_OWNER_TAINTED),
 				 __ATOMIC_RELEASE);

@@ -43,6 +43,8 @@ struct tm_span_rows {
 	uint16_t
 		id[TM_HEAP_ROWS]; /* by row of `from`: the id in `to`, with bit 0 set; 0: unknown */
 };
+/* The one table there is, cleared: it is too large for the stack of a coroutine. [heaps lock] */
+struct tm_span_rows *tm_span_rows_clear(void);
 uint32_t tm_span_translate(struct tm_heap *from, struct tm_heap *to, const struct tm_granule *head,
 			   struct tm_span_rows *known);
 

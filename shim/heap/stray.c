@@ -122,15 +122,15 @@ static bool take_marked(struct tm_heap *from, struct tm_heap *to, unsigned klass
 
 bool tm_stray_take(struct tm_heap *from, struct tm_heap *to, unsigned klass, uint32_t *work)
 {
-	struct tm_span_rows known = {{0}};
+	struct tm_span_rows *known = tm_span_rows_clear();
 
 	scatter(from, klass);
-	sort(from, to, klass, SLICE_SLOTS, work, &known);
-	if (to->list[klass] == NULL && !take_marked(from, to, klass, &known))
+	sort(from, to, klass, SLICE_SLOTS, work, known);
+	if (to->list[klass] == NULL && !take_marked(from, to, klass, known))
 		return false;
 	/* the span being carved, which has room although it may have no free slot */
 	if (from->current[klass] != 0)
-		(void)tm_span_move(from, to, tm_granule_at(from->current[klass]), &known);
+		(void)tm_span_move(from, to, tm_granule_at(from->current[klass]), known);
 	return true;
 }
 
