@@ -403,6 +403,7 @@ static void *take_zero(enum tm_part part, size_t pages, size_t align_pages)
 {
 	struct tm_part_state *ps = tm_extent_lock(part);
 	uint32_t at = take(ps, &(struct want){pages, align_pages, false});
+	struct tm_unit_run run = {at, 0};
 	struct tm_unit edge[2];
 	uint32_t first, last, end;
 
@@ -432,12 +433,13 @@ static void *take_zero(enum tm_part part, size_t pages, size_t align_pages)
 			     : i == last ? &edge[1]
 					 : u,
 			     base, i == first ? at - base : 0,
-			     i == last ? end - base : TM_UNIT_PAGES);
+			     i == last ? end - base : TM_UNIT_PAGES, &run);
 		if (i != first && i != last) {
 			__atomic_store_n(&u->touched, UINT32_MAX, __ATOMIC_RELAXED);
 			u->fresh = (uint16_t)TM_UNIT_PAGES;
 		}
 	}
+	tm_unit_zero_run(&run);
 	return tm_zone_page_addr(at);
 }
 

@@ -167,7 +167,12 @@ void tm_unit_take(struct tm_part_state *ps, uint32_t page, uint32_t pages);
 void tm_unit_take_edges(struct tm_part_state *ps, uint32_t page, uint32_t pages);
 void tm_unit_unlist(struct tm_part_state *ps, uint32_t at);
 void tm_unit_enlist(struct tm_part_state *ps, uint32_t at);
-void tm_unit_zero(const struct tm_unit *u, uint32_t page, uint32_t from, uint32_t to);
+struct tm_unit_run {
+	uint32_t page, pages;
+};
+void tm_unit_zero(const struct tm_unit *u, uint32_t page, uint32_t from, uint32_t to,
+		  struct tm_unit_run *run);
+void tm_unit_zero_run(const struct tm_unit_run *run);
 uint32_t tm_unit_youngest(const struct tm_part_state *ps, uint32_t units);
 void tm_unit_age(struct tm_part_state *ps, uint32_t at, uint32_t tick);
 void tm_unit_give(struct tm_part_state *ps, uint32_t page, uint32_t pages, uint32_t run,

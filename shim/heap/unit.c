@@ -200,19 +200,33 @@ void tm_unit_give(struct tm_part_state *ps, uint32_t page, uint32_t pages, uint3
 	}
 }
 
-/* Zero those pages [from, to) of the unit that may hold data. */
-void tm_unit_zero(const struct tm_unit *u, uint32_t page, uint32_t from, uint32_t to)
+void tm_unit_zero_run(const struct tm_unit_run *run)
 {
-	char *base = tm_zone_page_addr(page & ~(TM_UNIT_PAGES - 1));
+	__builtin_memset(tm_zone_page_addr(run->page), 0, (size_t)run->pages << TM_PAGE_SHIFT);
+}
+
+/*
+ * Zero those pages [from, to) of the unit that may hold data. The last ones are only noted in `run`,
+ * for they may go on in the next unit: one long memset takes a third of the time of many short ones,
+ * as it does not read what it overwrites.
+ */
+void tm_unit_zero(const struct tm_unit *u, uint32_t page, uint32_t from, uint32_t to,
+		  struct tm_unit_run *run)
+{
+	uint32_t base = page & ~(uint32_t)(TM_UNIT_PAGES - 1);
 	uint32_t end = to < u->fresh ? to : u->fresh;
 
 	while (from < end) {
 		uint32_t stop = (from | (TM_GRANULE_PAGES - 1)) + 1;
 
 		stop = stop < end ? stop : end;
-		if (u->touched >> (from / TM_GRANULE_PAGES) & 1)
-			__builtin_memset(base + ((size_t)from << TM_PAGE_SHIFT), 0,
-					 (size_t)(stop - from) << TM_PAGE_SHIFT);
+		if ((u->touched >> (from / TM_GRANULE_PAGES) & 1) != 0) {
+			if (run->page + run->pages != base + from) {
+				tm_unit_zero_run(run);
+				*run = (struct tm_unit_run){base + from, 0};
+			}
+			run->pages += stop - from;
+		}
 		from = stop;
 	}
 }
