@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# H82: gdb stops a thread inside the allocator's slow path, in the middle of its mmap or madvise,
-# and calls malloc, calloc and free in the program. It gets memory, ten times, and the program goes
-# on to its end.
-# Failure: the call hangs on a lock that the stopped thread holds.
+# H82: gdb stops a thread inside the allocator's slow path, as its mmap or madvise returns, and calls
+# malloc, calloc and free in the program. It gets memory, ten times, and the program goes on to its
+# end. (Where the system call is only about to begin, a call from gdb makes the kernel drop it.)
+# Failure: the call hangs on a lock that the stopped thread holds. The calls may map memory themselves.
 # needs: gcc gdb
 set -u
 cd "$TMPDIR" || exit 1
@@ -41,11 +41,14 @@ END
 for i in 1 2 3 4 5 6 7 8 9 10; do
 	cat >> script <<'END'
 continue
+continue
 print "stopped in a system call"
 set scheduler-locking on
+disable
 call ((void *(*)(unsigned long))malloc)(10)
 call ((void *(*)(unsigned long, unsigned long))calloc)(3, 70000)
 call ((void (*)(void *))free)($)
+enable
 set scheduler-locking off
 END
 done
