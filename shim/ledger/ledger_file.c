@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/vfs.h>
 
+#include "shim/base/bits.h"
 #include "shim/base/fmt.h"
 #include "shim/base/parse.h"
 #include "shim/boot.h"
@@ -23,6 +24,8 @@
 #define OWN_BYTES_MIN ((uint64_t)2 << 20)
 /* Most ledgers of dead processes that are deleted at a time. */
 #define REMOVED_MAX 64u
+/* Of these, most that are found by one look at all ledgers. */
+#define OLDEST_MAX 8u
 
 /* --- the directory ---------------------------------------------------------------------------- */
 
@@ -62,13 +65,20 @@ static int open_directory(const char *path, const char **ret_why)
 	return rc;
 }
 
+/* A ledger of a dead process. */
+struct dead {
+	int64_t modified_s;
+	uint64_t bytes;
+	char name[48];
+};
+
 struct survey {
 	int dir;
 	uint64_t namespace; /* of this process */
 	uint64_t bytes;     /* of all ledgers */
-	char oldest[64];    /* oldest ledger of a dead process; empty: none */
-	int64_t oldest_s;   /* its last modification */
-	uint64_t oldest_bytes;
+	bool choose;
+	unsigned count; /* of dead processes, oldest first */
+	struct dead oldest[OLDEST_MAX];
 };
 
 /* "PID-STARTTIME.tm" */
@@ -122,24 +132,53 @@ static void look_at(const char *name, void *arg)
 	struct survey *s = arg;
 	struct stat st;
 	uint64_t bytes;
+	unsigned at;
 
 	if (!tm_str_ends(tm_str_of(name), ".tm") ||
 	    tm_sys_fstatat(s->dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
 		return;
 	bytes = (uint64_t)st.st_blocks * 512;
 	s->bytes += bytes;
-	if ((s->oldest[0] != '\0' && st.st_mtim.tv_sec >= s->oldest_s) ||
-	    tm_str_of(name).len >= sizeof(s->oldest) || !is_dead(s->dir, name, s->namespace))
+	if (!s->choose ||
+	    (s->count == OLDEST_MAX && st.st_mtim.tv_sec >= s->oldest[OLDEST_MAX - 1].modified_s) ||
+	    tm_str_of(name).len >= sizeof(s->oldest[0].name) ||
+	    !is_dead(s->dir, name, s->namespace))
 		return;
-	s->oldest_s = st.st_mtim.tv_sec;
-	s->oldest_bytes = bytes;
-	tm_fmt(s->oldest, sizeof(s->oldest), "%s", name);
+	at = s->count < OLDEST_MAX ? s->count++ : OLDEST_MAX - 1;
+	for (; at > 0 && s->oldest[at - 1].modified_s > st.st_mtim.tv_sec; at--)
+		s->oldest[at] = s->oldest[at - 1];
+	s->oldest[at].modified_s = st.st_mtim.tv_sec;
+	s->oldest[at].bytes = bytes;
+	tm_fmt(s->oldest[at].name, sizeof(s->oldest[at].name), "%s", name);
 }
 
-static void survey(int dir, uint64_t namespace, struct survey *s)
+static void survey(struct survey *s)
 {
-	*s = (struct survey){.dir = dir, .namespace = namespace};
-	tm_proc_each_name(dir, look_at, s);
+	s->bytes = 0;
+	s->count = 0;
+	tm_proc_each_name(s->dir, look_at, s);
+}
+
+/*
+ * Deletes ledgers of dead processes until the sum of all is at most this, or none is left. Only then
+ * are ledgers opened: there may be hundreds, and a thread of the program waits.
+ */
+static void shrink(struct survey *s, uint64_t bytes_max)
+{
+	unsigned removed = 0;
+
+	survey(s);
+	s->choose = true;
+	while (s->bytes > bytes_max && removed < REMOVED_MAX) {
+		survey(s);
+		if (s->count == 0)
+			return;
+		for (unsigned i = 0; i < s->count && s->bytes > bytes_max; i++, removed++) {
+			if (tm_sys_unlinkat(s->dir, s->oldest[i].name, 0) != 0)
+				return;
+			s->bytes -= s->oldest[i].bytes;
+		}
+	}
 }
 
 static uint64_t pid_namespace(void)
@@ -153,8 +192,8 @@ static uint64_t pid_namespace(void)
 static uint64_t make_room(int dir, enum tm_ledger_room room)
 {
 	struct statfs fs;
-	uint64_t limit = UINT64_MAX, namespace = pid_namespace();
-	struct survey s;
+	uint64_t limit = UINT64_MAX;
+	struct survey s = {.dir = dir, .namespace = pid_namespace()};
 
 	if (tm_syscall6(SYS_fstatfs, dir, (long)(uintptr_t)&fs, 0, 0, 0, 0) == 0 &&
 	    fs.f_blocks != 0)
@@ -163,12 +202,7 @@ static uint64_t make_room(int dir, enum tm_ledger_room room)
 		return limit;
 	if (limit > ALL_BYTES_MAX)
 		limit = ALL_BYTES_MAX;
-	survey(dir, namespace, &s);
-	for (unsigned n = 0; n < REMOVED_MAX && s.bytes + OWN_BYTES_MIN > limit; n++) {
-		if (s.oldest[0] == '\0' || tm_sys_unlinkat(dir, s.oldest, 0) != 0)
-			break;
-		survey(dir, namespace, &s);
-	}
+	shrink(&s, limit - tm_bits_min(limit, OWN_BYTES_MIN));
 	return s.bytes + OWN_BYTES_MIN > limit ? 0 : limit - s.bytes;
 }
 
