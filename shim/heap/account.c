@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shim/heap/account.h"
 
+#include "shim/base/bits.h"
 #include "shim/base/hash.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/heap.h"
@@ -50,6 +51,7 @@ static struct {
 	size_t mapped_bytes;
 	struct tm_side_chunk chunk[CHUNKS_KNOWN];
 	unsigned chunks; /* chunks so far; those beyond CHUNKS_KNOWN are not in chunk[] */
+	unsigned left;   /* of the first so many, pieces are not used again */
 } side;
 
 /* In a raw fork's child a thread that it lacks may hold the lock: free side memory is lost then. */
@@ -317,7 +319,7 @@ static void note_chunk(char *chunk, size_t bytes)
 
 	if (chunk == NULL || side.chunks > CHUNKS_KNOWN)
 		return;
-	if (side.chunks != 0 && last->at + last->bytes == chunk &&
+	if (side.chunks != side.left && last->at + last->bytes == chunk &&
 	    last->bytes + bytes <= TM_SIDE_CHUNK_BYTES) {
 		last->bytes += bytes;
 		return;
@@ -340,8 +342,28 @@ unsigned tm_account_side_chunks(struct tm_side_chunk **ret_chunks)
 		c->bytes = end - (uintptr_t)c->at;
 		side.end = c->at + c->bytes;
 	}
+	side.left = 0;
 	*ret_chunks = side.chunk;
 	return side.chunks;
+}
+
+void tm_account_side_leave(void)
+{
+	lock_side();
+	side.next = NULL;
+	side.end = NULL;
+	__builtin_memset(side.bin, 0, sizeof(side.bin));
+	side.left = (unsigned)tm_bits_min(side.chunks, CHUNKS_KNOWN);
+	tm_lock_release(&side_lock);
+}
+
+/* [side lock] Whether it is a piece of a chunk that was left. */
+static bool is_left(const char *p)
+{
+	for (unsigned i = 0; i < side.left; i++)
+		if (p >= side.chunk[i].at && p < side.chunk[i].at + side.chunk[i].bytes)
+			return true;
+	return false;
 }
 
 void *tm_account_side_take(size_t bytes)
@@ -388,6 +410,7 @@ void *tm_account_side_take(size_t bytes)
 void tm_account_side_give(void *p, size_t bytes)
 {
 	lock_side();
-	put(p, (bytes + SIDE_QUANTUM - 1) / SIDE_QUANTUM);
+	if (!is_left(p))
+		put(p, (bytes + SIDE_QUANTUM - 1) / SIDE_QUANTUM);
 	tm_lock_release(&side_lock);
 }

@@ -173,6 +173,12 @@ struct tm_side_chunk {
 unsigned tm_account_side_chunks(struct tm_side_chunk **ret_chunks);
 
 /*
+ * New spans take no entries any more from the chunks there are, neither what is left of them nor
+ * what other spans give back. Once the ledger provides chunks, and those before it stay outside.
+ */
+void tm_account_side_leave(void);
+
+/*
  * Memory for the side entries of one span, with any contents: from the ledger while it has room,
  * else private; NULL without memory. Any thread.
  */

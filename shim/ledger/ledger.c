@@ -238,6 +238,8 @@ static int begin_file(struct tm_heap *mine, int fd, struct tm_ledger_start *star
 	tm_ledger_hook();
 	if (chunks != 0)
 		move_chunks(fd, chunk, chunks);
+	else
+		tm_account_side_leave();
 	for (struct tm_heap *h = tm_heap_first(); h != NULL; h = h->next)
 		if (h == mine || alone)
 			move_rows(h);

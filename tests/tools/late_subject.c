@@ -3,6 +3,7 @@
  * The program of ledgers_come_with_memory.py: late_subject WHAT...
  *   small        allocate .5 MiB           large    grow to 8 MiB and churn
  *   thread       large, in a thread while another one waits with a heap of its own
+ *   more         45 MiB in blocks of 3000 bytes
  *   fork         a child that does the rest of the words; the parent waits for it
  *   tell         print what lives (objects bytes) and wait for a line
  *   exec         start `true` instead of this program
@@ -86,6 +87,9 @@ int main(int argc, char **argv)
 			pthread_barrier_wait(&barrier);
 			pthread_create(&t, NULL, large, NULL);
 			pthread_join(t, NULL);
+		} else if (strcmp(argv[i], "more") == 0) {
+			for (size_t at = 5000; at < SHELF; at++)
+				put(at, 3000);
 		} else if (strcmp(argv[i], "fork") == 0) {
 			if (fork() != 0) {
 				wait(NULL);

@@ -120,7 +120,7 @@ p.wait()
 assert file_of(pid) is None, "the ledger stayed behind after _exit"
 
 # with another thread's heap there, entries from before stay outside, and are told
-p = start("small", "thread", "tell")
+p = start("small", "thread", "tell", "more", "tell")
 pid, objects, size = told(p)
 path = file_of(pid)
 h = Ledger(path).header
@@ -133,6 +133,12 @@ assert "slots" in text and ", exact" not in text, text
 document = json.loads(subprocess.run(report + ["--json"], capture_output=True, text=True).stdout)
 assert document["capture"]["pre_attach"], document["capture"]
 assert any(str(h["before_span_bytes"]) in spot for spot in document["blind_spots"]), document["blind_spots"]
+go_on(p)
+# what spans that begin later hold is in it
+_, more_objects, more_size = told(p)
+more_n, more_b = live(path)
+assert more_size - size > 40 << 20, (more_size, size)
+assert more_b - b >= more_size - size - h["before_span_bytes"], (n, b, objects, size, more_n, more_b, more_objects, more_size)
 go_on(p)
 p.wait()
 
