@@ -23,28 +23,32 @@ struct help {
 };
 
 #define TARGET                                                                                     \
-	{"PID", "a process that runs, or by its number one that has ended"},                       \
-		{"LEDGER", "the file that a process left, see tiermalloc ls"},                     \
+	{"PID", "a process that runs, or one that has ended and left a ledger"},                   \
+		{"LEDGER", "a file that a process left: 'tiermalloc ls' lists them"},              \
 	{                                                                                          \
-		"DIR", "of a folder of ledgers, the largest"                                       \
+		"DIR", "a folder of ledgers: the largest one in it"                                \
 	}
 
 #define REPORT                                                                                     \
-	TARGET, {"--json", "print the report document and nothing else"},                          \
+	TARGET, {"--json", "print the report as JSON and nothing else"},                           \
 		{"--html FILE", "write the report as a page"},                                     \
 		{"--top N", "entries of each list (20; frag: 8)"},                                 \
 		{"--sort KEY", "order of sites: live, objects, alloc, bytes, pinned, growth"},     \
 		{"--filter GLOB",                                                                  \
-		 "only sites whose name, or a function, file or module of whose stack, matches"},  \
-		{"--since TIME", "count live objects only if they are that young (30s, 5m, 2h)"},  \
-		{"--site ID", "one site with its whole stack; the beginning of its name will do"}, \
+		 "only sites whose name matches, or a function, file or module in their stack"},   \
+		{"--since TIME", "count only live objects allocated within TIME (30s, 5m, 2h)"},   \
+		{"--site ID",                                                                      \
+		 "one site with its whole stack; the beginning of its name is enough"},            \
 		{"--who-holds", "with --site: what points to its blocks in a running process"},    \
-		{"--no-scan", "leaks: ask a running process for no scan"},                         \
+		{"--no-scan", "leaks: do not ask a running process for a scan"},                   \
 		{"--fail-on EXPR",                                                                 \
-		 "end with 3 where KEY>VALUE holds, joined by commas; KEY: growth, unreachable, "  \
-		 "live, rss, residual, external, blowup"},                                         \
-		{"--suppressions FILE", "lines leak:PATTERN, as LeakSanitizer has them"},          \
-		{"--debug-dir DIR", "look for debug information there first, by build-id"},        \
+		 "exit with 3 if it holds: KEY>VALUE such as live>1G or growth>1M/h, more than "   \
+		 "one with commas; KEY: growth, unreachable, live, rss, residual, external, "      \
+		 "blowup"},                                                                        \
+		{"--suppressions FILE",                                                            \
+		 "a file of lines leak:PATTERN, in LeakSanitizer's format"},                       \
+		{"--debug-dir DIR",                                                                \
+		 "search this folder first for debug information, by build-id"},                   \
 	{                                                                                          \
 		"--from-json FILE", "print a report that was saved with --json"                    \
 	}
@@ -57,79 +61,85 @@ static const struct help all[] = {
 	 "[--json FILE] [--html FILE] [--fail-on EXPR] [--dir DIR]\n"
 	 "[--rules FILE] [--profile FILE] [--] COMMAND [ARGUMENT...]",
 	 "run a program with the library",
-	 "Starts COMMAND with the library in front of what LD_PRELOAD holds, and ends as it ends.",
+	 "Starts COMMAND with the library, in front of what LD_PRELOAD holds, and exits with its status.",
 	 {{"--report KIND",
-	   "after its end, by whatever end: leak, frag or full, on standard error"},
-	  {"--json FILE", "write that report as a document"},
-	  {"--html FILE", "write that report as a page"},
-	  {"--fail-on EXPR", "end with 3 where it holds and COMMAND ended with 0"},
-	  {"--python", "PYTHONMALLOC=malloc and TIERMALLOC_PYTHON=on: objects and lines of Python"},
-	  {"--observe", "TIERMALLOC=observe: decide and account, place as without tiers"},
-	  {"--dir DIR", "TIERMALLOC_DIR: where ledgers live"},
-	  {"--rules FILE", "TIERMALLOC_RULES: which blocks go to which tier; or rules with '->'"},
-	  {"--profile FILE", "TIERMALLOC_PROFILE: what tune wrote of an earlier run"}},
-	 "COMMAND's own status, by a signal too; 1 it cannot be started; 2 usage; 3 --fail-on holds"},
+	   "when it has ended, even by a signal, print a report to standard error: leak, frag or full"},
+	  {"--json FILE", "write the full report as JSON"},
+	  {"--html FILE", "write the full report as a page"},
+	  {"--fail-on EXPR",
+	   "exit with 3 if it holds and COMMAND exited with 0, see 'tiermalloc report --help'"},
+	  {"--python",
+	   "count Python's objects one by one, and by line (sets PYTHONMALLOC=malloc and TIERMALLOC_PYTHON=on)"},
+	  {"--observe",
+	   "decide and count, but place blocks as without tiers (sets TIERMALLOC=observe)"},
+	  {"--dir DIR", "keep the ledgers in this folder, of mode 700 (sets TIERMALLOC_DIR)"},
+	  {"--rules FILE",
+	   "rules that say which blocks go to which tier, a file or the rules themselves (sets TIERMALLOC_RULES)"},
+	  {"--profile FILE",
+	   "what 'tiermalloc tune' wrote about an earlier run (sets TIERMALLOC_PROFILE)"}},
+	 "that of COMMAND, also of its death by a signal; 1 it cannot be started; 2 wrong usage; 3 --fail-on holds"},
 	{"config",
 	 "[--man]",
 	 "show every variable and its value",
-	 "Prints each variable with its value here and now, its default, where the value comes from and what it means.",
+	 "Prints each variable: its value in this environment, its default, where the value comes from and what it means.",
 	 {{"--man", "print the page tiermalloc-tunables(5) in mdoc"}},
 	 NULL},
 	{"doctor",
 	 "[COMMAND|PID]",
-	 "say what stands in the way here",
-	 "Without argument looks at this machine, with a COMMAND at its file (nothing is run), with a PID at the process.",
-	 {{"COMMAND", "a program, found as the shell finds it"}, {"PID", "a process that runs"}},
-	 "0 nothing stands in the way; 1 a problem was found; 2 usage"},
+	 "say what keeps the library from working here",
+	 "Without argument examines this machine, with COMMAND the file of that program (nothing is run), with PID that process.",
+	 {{"COMMAND", "a program, looked up in PATH"}, {"PID", "a process that runs"}},
+	 "0 no problem; 1 a problem was found; 2 wrong usage"},
 	{"report",
 	 REPORT_USAGE,
-	 "say who holds what",
-	 "Prints call sites by what they hold, tiers, pools, sizes, and what the resident memory consists of.",
+	 "show which call sites hold how much memory",
+	 "Prints the call sites and what they hold, tiers, pools, sizes, and what the resident memory consists of.",
 	 {REPORT},
-	 "0; 1 trouble; 2 usage or no ledger; 3 --fail-on holds"},
+	 "0 success; 1 trouble; 2 wrong usage or no ledger; 3 --fail-on holds"},
 	{"leaks",
 	 REPORT_USAGE,
-	 "say what leaks",
-	 "Prints sites that grow, blocks that nothing points to, and what was live at the end. Asks a running process for two scans first.",
+	 "show what leaks",
+	 "Prints sites that grow, blocks that nothing points to, and what was live at exit. A running process is asked for two scans first.",
 	 {REPORT},
-	 "0 nothing found; 1 trouble; 2 usage or no ledger; 3 a leak is listed or --fail-on holds; 4 too early to decide"},
+	 "0 nothing found; 1 trouble; 2 wrong usage or no ledger; 3 a leak is listed or --fail-on holds; 4 too early to decide"},
 	{"frag",
 	 REPORT_USAGE,
-	 "say what fragments",
-	 "Prints what live blocks cost beyond what was asked for, by tier and size class, who pins pages, and rules that would help.",
+	 "show what fragments the memory",
+	 "Prints how much more memory than requested live blocks take, by tier and size class, which sites keep nearly empty pages in use, and rules that would help.",
 	 {REPORT},
-	 "0; 1 trouble; 2 usage or no ledger; 3 --fail-on holds"},
+	 "0 success; 1 trouble; 2 wrong usage or no ledger; 3 --fail-on holds"},
 	{"explain",
 	 "[--top N] [--debug-dir DIR] [--json] PID|LEDGER|DIR",
-	 "say why blocks lie where they do",
-	 "Prints for each call site the tier of its next block, who decided that, and rules that decided nothing.",
+	 "show the tier of each call site, and why",
+	 "Prints for each call site the tier of its next block and what decided that, then the rules that decided nothing.",
 	 {TARGET,
-	  {"--top N", "call sites (20)"},
-	  {"--debug-dir DIR", "look for debug information there first, by build-id"},
-	  {"--json", "print the report document, in which sites have their tier and authority"}},
+	  {"--top N", "so many call sites (20)"},
+	  {"--debug-dir DIR", "search this folder first for debug information, by build-id"},
+	  {"--json", "print the report as JSON, in which sites have their tier and authority"}},
 	 NULL},
 	{"ack",
 	 "[SITE --cap SIZE]",
-	 "be silent about a site that is known",
-	 "Lists SITE as watched, not as a leak, until it holds more than SIZE. Alone, prints what is acknowledged.",
+	 "do not report a known site as a leak",
+	 "From now on SITE is listed as watched, not as a leak, until it holds more than SIZE. Without arguments prints the acknowledged sites.",
 	 {{"SITE", "its name, as leaks prints it: s:7f3a"},
-	  {"--cap SIZE", "a number with K, M, G or T; 0 takes it back"}},
+	  {"--cap SIZE", "such as 64M; 0 takes it back"}},
 	 NULL},
 	{"top",
 	 "[-p PID] [-d TIME] [-n COUNT]",
-	 "who holds memory, live",
-	 "Prints the sites that hold most and what lies on devices, again and again, until q is typed; in a pipe once.",
-	 {{"-p PID", "a process, a ledger or a folder (the ledgers' folder: its largest)"},
-	  {"-d TIME", "between pictures (1s)"},
-	  {"-n COUNT", "so many pictures"}},
+	 "watch who holds memory",
+	 "Shows the sites that hold most memory, and device memory, and updates them until q is typed; in a pipe prints once.",
+	 {{"-p PID",
+	   "a process, a ledger or a folder (by default the folder of ledgers; of a folder the largest)"},
+	  {"-d TIME", "time between updates (1s)"},
+	  {"-n COUNT", "stop after so many updates"}},
 	 NULL},
 	{"diff",
 	 "[--json] [--html FILE] [--top N] A B",
-	 "say what became more",
-	 "Prints by call site what became more from A to B: two ledgers, or reports saved with --json at two moments.",
-	 {{"--json", "print the report document, in which sites carry what they were"},
-	  {"--html FILE", "write a page: more in red, less in blue"},
-	  {"--top N", "sites (20)"}},
+	 "show what changed between two reports",
+	 "Prints by call site how memory changed from A to B: two ledgers, or reports of different moments saved with --json.",
+	 {{"--json", "print the report as JSON, in which sites also have their former figures"},
+	  {"--html FILE", "write a page: growth in red, shrinkage in blue"},
+	  {"--top N", "so many sites (20)"}},
 	 NULL},
 	{"ls",
 	 "[DIR]",
@@ -139,24 +149,24 @@ static const struct help all[] = {
 	 NULL},
 	{"gc",
 	 "[--age TIME] [--size SIZE] [--dry-run] [DIR]",
-	 "remove those of ended processes",
-	 "Removes ledgers of ended processes that are too old, and the oldest beyond a sum. Nothing else.",
+	 "remove ledgers of ended processes",
+	 "Removes ledgers of ended processes that are too old, then the oldest until the rest is small enough. Nothing else.",
 	 {{"DIR", "by default TIERMALLOC_DIR, else /dev/shm/tiermalloc-UID"},
 	  {"--age TIME", "older than this (24h)"},
-	  {"--size SIZE", "of all that stay (256M)"},
-	  {"--dry-run", "only say what would go"}},
+	  {"--size SIZE", "what all that stay may take (256M)"},
+	  {"--dry-run", "only say what would be removed"}},
 	 NULL},
 	{"merge",
 	 "LEDGER|DIR... -o FILE",
-	 "a process tree as one report",
-	 "Adds the accounts of several processes up, as one report in JSON for --from-json and diff.",
+	 "make one report about several processes",
+	 "Adds up several processes' figures and writes one report in JSON, for 'report --from-json' and diff.",
 	 {{"LEDGER", "a ledger, or a report saved with --json"},
 	  {"DIR", "all ledgers of a folder"},
-	  {"-o FILE", "where to ('-': standard output)"}},
+	  {"-o FILE", "the file to write ('-': standard output)"}},
 	 NULL},
 	{"tune",
 	 "LEDGER... -o RULES",
-	 "write what runs learned as rules",
+	 "write what was learned as rules",
 	 "Writes the tiers that these processes learned for their call sites as rules, each with its evidence.",
 	 {{"-o RULES", "the file for TIERMALLOC_RULES ('-': standard output)"}},
 	 NULL},
@@ -164,54 +174,58 @@ static const struct help all[] = {
 	 "-o TRACE [--] COMMAND [ARGUMENT...]\n"
 	 "\f-o TRACE --convert RECORDING",
 	 "record all requests of a program",
-	 "Runs COMMAND and records every request and free; takes 56 bytes a call in /tmp meanwhile.",
-	 {{"-o TRACE", "the file"},
-	  {"--convert RECORDING", "no command: a recording that TIERMALLOC_TRACE made"}},
-	 "COMMAND's own status; 1 nothing was recorded or written; 2 usage"},
+	 "Runs COMMAND and records every request and free, which takes 56 bytes a call in /tmp meanwhile.",
+	 {{"-o TRACE", "the file to write"},
+	  {"--convert RECORDING",
+	   "run nothing, but convert a recording that TIERMALLOC_TRACE made"}},
+	 "that of COMMAND; 1 nothing was recorded or written; 2 wrong usage"},
 	{"replay",
 	 "[--rules FILE] [--steps] [--top N] TRACE",
-	 "say where a trace would go",
-	 "Runs the code that decides in the library over a recorded trace, plain or compressed by xz.",
-	 {{"--rules FILE", "rules in front, see tiermalloc-rules(5); or rules with '->'"},
-	  {"--steps", "tell the policies of the marks, as tiermalloc_step() does"},
-	  {"--top N", "also the N call sites with the most bytes"}},
+	 "show the tiers that a trace would get",
+	 "Runs the library's decisions over a recorded trace, plain or compressed by xz, and prints how good they were.",
+	 {{"--rules FILE",
+	   "apply these rules first: a file, or the rules themselves, see tiermalloc-rules(5)"},
+	  {"--steps",
+	   "use the trace's marks of steps, as a program's calls of tiermalloc_step() would"},
+	  {"--top N", "also print the N call sites with the most bytes"}},
 	 NULL},
 	{"export",
 	 "--format FORMAT [--view VIEW] [--top-sites N]\n"
 	 "[--include-source] [--uncompressed]\n"
 	 "PID|LEDGER|DIR -o FILE\n"
 	 "\f--schema",
-	 "write it for another tool",
-	 "Writes what a ledger, or a report saved with --json, holds in another tool's format.",
+	 "write a ledger for another tool",
+	 "Writes a ledger, or a report saved with --json, in another tool's format.",
 	 {TARGET,
 	  {"--format FORMAT",
 	   "pprof, folded, speedscope, chrome, prometheus, heap_v2, json or html"},
-	  {"-o FILE", "appears whole or not at all ('-': standard output)"},
-	  {"--view VIEW",
-	   "folded, speedscope: live, growth, alloc, temporary, pinned or unreachable"},
-	  {"--top-sites N", "prometheus: also the N largest sites"},
-	  {"--include-source", "html: keep the command line and folders of files"},
-	  {"--uncompressed", "html: for browsers older than 2023"},
+	  {"-o FILE",
+	   "the file to write, which appears whole or not at all ('-': standard output)"},
+	  {"--view VIEW", "for folded: live, growth, alloc, temporary, pinned or unreachable"},
+	  {"--top-sites N", "for prometheus: also the N largest sites"},
+	  {"--include-source", "for html: keep the command line and folders of files"},
+	  {"--uncompressed", "for html: a page for browsers older than 2023"},
 	  {"--schema", "print the JSON Schema of reports"}},
 	 NULL},
 	{"serve",
 	 "[--listen ADDR:PORT] [--dir DIR] [--top-sites N]",
-	 "metrics and profiles of all, over HTTP",
-	 "Answers for every ledger of a folder: /metrics, /debug/pprof/heap?pid=PID, / is a list. There is no login.",
-	 {{"--listen ADDR:PORT", "where (127.0.0.1:9471); port 0 takes a free one"},
+	 "serve metrics and profiles over HTTP",
+	 "Serves the ledgers of a folder: /metrics, /debug/pprof/heap?pid=PID, and a list at /. There is no login.",
+	 {{"--listen ADDR:PORT", "where to listen (127.0.0.1:9471); port 0 takes a free one"},
 	  {"--dir DIR", "by default TIERMALLOC_DIR, else /dev/shm/tiermalloc-UID"},
-	  {"--top-sites N", "also the N largest sites of each"}},
+	  {"--top-sites N", "also metrics of the N largest sites of each ledger"}},
 	 NULL},
 	{"symbols",
 	 "[--debug-dir DIR] PID|LEDGER|DIR",
-	 "say whose functions can be told",
-	 "Says of each file in the ledger's stacks whether its functions can be told, or why not.",
-	 {TARGET, {"--debug-dir DIR", "look for debug information there first, by build-id"}},
+	 "show which files have names of functions",
+	 "Says for each file in the ledger's call stacks whether its functions can be named, or why not.",
+	 {TARGET,
+	  {"--debug-dir DIR", "search this folder first for debug information, by build-id"}},
 	 NULL},
 	{"help",
 	 "[COMMAND]",
-	 "this list, or what a command takes",
-	 "The same as --help, of the whole or behind a command.",
+	 "print this list, or the help of a command",
+	 "The same as 'tiermalloc --help' and 'tiermalloc COMMAND --help'.",
 	 {{NULL, NULL}},
 	 NULL},
 };
@@ -287,7 +301,9 @@ bool tm_help_print(const char *verb)
 		print_option(&h->options[i]);
 	print_option(&(struct option){"--help", "print this"});
 	printf("\nexit status: ");
-	print_words(13, 13, h->ends ? h->ends : "0; 1 trouble; 2 usage, or an input that is none");
+	print_words(13, 13,
+		    h->ends ? h->ends
+			    : "0 success; 1 trouble; 2 wrong usage, or an input of another kind");
 	puts("See tiermalloc(1).");
 	return true;
 }
@@ -298,7 +314,7 @@ void tm_help_print_all(void)
 	for (size_t i = 0; i < TM_ARRAY_LEN(all); i++)
 		printf("  tiermalloc %-8s  %s\n", all[i].verb, all[i].brief);
 	puts("\n"
-	     "What a command takes: tiermalloc COMMAND --help. The release: tiermalloc --version.\n"
+	     "Options of a command: tiermalloc COMMAND --help. The release: tiermalloc --version.\n"
 	     "Begin with 'tiermalloc run --report leak -- PROGRAM'. See tiermalloc(1) and (7).");
 }
 
