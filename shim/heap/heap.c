@@ -45,6 +45,12 @@ static struct {
 	bool wipe; /* [const after boot] the kernel wipes heaps in a raw fork's child */
 } heaps = {.lock = TM_LOCK_INIT(TM_RANK_THREAD)};
 
+/*
+ * The lock is held for as long as a trim takes, by a thread of this generation of the process (see
+ * lock.h). 0: it is not.
+ */
+static _Atomic uint32_t held_long;
+
 /* In a raw fork's child a thread that it lacks may hold the lock: orphans are lost then. */
 static void lock_heaps(void)
 {
@@ -289,7 +295,9 @@ static bool take_from_orphans(struct tm_heap *h,
 	size_t linked = 0;
 	bool taken = false;
 
-	if (atomic_load_explicit(&heaps.orphan_count, memory_order_relaxed) == 0)
+	/* new memory is had sooner than a trim ends */
+	if (atomic_load_explicit(&heaps.orphan_count, memory_order_relaxed) == 0 ||
+	    atomic_load_explicit(&held_long, memory_order_relaxed) == tm_fork_generation() + 1)
 		return false;
 	lock_heaps();
 	for (struct tm_heap *o = heaps.orphans; o != NULL && !taken && work != 0;
@@ -385,6 +393,18 @@ void tm_heap_lock(void)
 void tm_heap_unlock(void)
 {
 	tm_lock_release(&heaps.lock);
+}
+
+void tm_heap_lock_long(void)
+{
+	atomic_store_explicit(&held_long, tm_fork_generation() + 1, memory_order_relaxed);
+	lock_heaps();
+}
+
+void tm_heap_unlock_long(void)
+{
+	tm_lock_release(&heaps.lock);
+	atomic_store_explicit(&held_long, 0, memory_order_relaxed);
 }
 
 TM_AT_START_CODE void tm_heap_fork_child(struct tm_heap *mine)

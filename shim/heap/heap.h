@@ -286,6 +286,10 @@ void tm_heap_fork_child(struct tm_heap *mine);
 void tm_heap_lock(void);
 void tm_heap_unlock(void);
 
+/* The same while heaps are trimmed: meanwhile nothing is taken from orphans. [trim lock] */
+void tm_heap_lock_long(void);
+void tm_heap_unlock_long(void);
+
 /* Check the invariants above while the owner stands still: 0, or the first line that failed. */
 int tm_heap_check(const struct tm_heap *h);
 

@@ -197,7 +197,7 @@ size_t tm_trim_orphans(void)
 {
 	size_t bytes = 0;
 
-	tm_heap_lock();
+	tm_heap_lock_long();
 	drain_orphans();
 	for (struct tm_heap *h = tm_heap_orphan_first(); h != NULL; h = h->next_orphan) {
 		if (h->trimmed_mark == 1 && !tm_remote_waits(h))
@@ -205,7 +205,7 @@ size_t tm_trim_orphans(void)
 		bytes += tm_trim_heap(h);
 		h->trimmed_mark = 1;
 	}
-	tm_heap_unlock();
+	tm_heap_unlock_long();
 	return bytes;
 }
 
@@ -414,13 +414,15 @@ size_t tm_trim_before_growth(struct tm_heap *h)
 	if (!tm_trim_goes_on(h))
 		tm_look_begin(h);
 	bytes += tm_look_step(h);
-	tm_trim_lock();
-	bytes += trim_some_orphans(&work);
-	if (left.heaps == 0 && sleepers_are_due())
-		left.heaps = tm_heap_count();
-	if (left.heaps != 0)
-		bytes += trim_some_sleepers(&work);
-	tm_trim_unlock();
+	/* another thread is at it, maybe for long */
+	if (tm_lock_try_steal(&trim_lock)) {
+		bytes += trim_some_orphans(&work);
+		if (left.heaps == 0 && sleepers_are_due())
+			left.heaps = tm_heap_count();
+		if (left.heaps != 0)
+			bytes += trim_some_sleepers(&work);
+		tm_trim_unlock();
+	}
 	after = tm_clock_ns();
 	h->look_ns += after - before;
 	h->next_growth_ns = after + h->look_ns * GROWTH_SHARE;
@@ -483,7 +485,7 @@ static void trim_sleeper(struct tm_heap *h, void *arg)
 	mark = signature(h);
 	if (mark == h->trimmed_mark && !pushed)
 		return; /* nothing has happened since */
-	tm_heap_lock();
+	tm_heap_lock_long();
 	if (is_owned_and_free(h)) {
 		enum sleep sleep = look(h->tid, &slices);
 
@@ -498,7 +500,7 @@ static void trim_sleeper(struct tm_heap *h, void *arg)
 		sum->pending_bytes += (size_t)tm_heap_size(h) << TM_GRANULE_SHIFT;
 	}
 	h->idle_mark = mark;
-	tm_heap_unlock();
+	tm_heap_unlock_long();
 }
 
 size_t tm_trim_heaps(uint64_t now_ms)

@@ -286,3 +286,47 @@ Test(stray, growth_trims_orphans_of_few_spans_and_many_slots_in_steps)
 	}
 	check_heap(orphan);
 }
+
+/* --- while the helper trims ------------------------------------------------------------------- */
+
+static void *hold_for_long(void *arg)
+{
+	pthread_barrier_t *b = arg;
+
+	tm_trim_lock();
+	tm_heap_lock_long();
+	pthread_barrier_wait(b);
+	/* until the requests were served */
+	pthread_barrier_wait(b);
+	tm_heap_unlock_long();
+	tm_trim_unlock();
+	return NULL;
+}
+
+Test(stray, requests_do_not_wait_for_a_trim, .timeout = 60)
+{
+	struct tm_heap *orphan = leave_heap(BYTES, SLOTS, true), *mine = tm_thread_heap();
+	uint32_t spans = mine->span_count, left_there = orphan->span_count;
+	pthread_barrier_t b;
+	pthread_t thread;
+
+	pthread_barrier_init(&b, NULL, 2);
+	cr_assert_eq(pthread_create(&thread, NULL, hold_for_long, &b), 0);
+	pthread_barrier_wait(&b);
+	left_there = orphan->span_count;
+	spans = mine->span_count;
+	for (unsigned i = 0; i < SLOTS / 4; i++)
+		slot[i] = take(i);
+	for (unsigned i = 0; i < GROWN; i++)
+		cr_assert_not_null(tm_root.ops.malloc(OTHER_BYTES));
+	cr_assert_gt(mine->span_count, spans);
+	cr_assert_eq(orphan->span_count, left_there);
+	pthread_barrier_wait(&b);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	/* afterwards they take what is there */
+	for (unsigned i = SLOTS / 4; i < SLOTS; i++)
+		slot[i] = take(i);
+	cr_assert_lt(orphan->span_count, left_there);
+	check_heap(mine);
+	check_heap(orphan);
+}
