@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # needs: clang
-# timeout: 900
+# timeout: 3600
 # Clean under clang's warnings, and the unit tests pass in its code.
 . "$TM_SRC/tests/builds/common.sh"
 configure_here CC=clang CXX=clang++ --enable-werror

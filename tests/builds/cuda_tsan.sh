@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# timeout: 900
+# timeout: 3600
 # The CUDA hooks under -fsanitize=thread, on the fake driver: the programs with threads.
 kind="-fsanitize=thread -Wno-tsan"
 only="abandoned_captures_are_over captures_stay_valid full_devices_fail_as_late_as_the_driver many_contexts_are_told_apart

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# timeout: 900
+# timeout: 3600
 # The tarball is complete: it builds out of a read-only tree, passes its tests and installs all of
 # interface: library, commands, header, pkg-config file, pages.
 . "$TM_SRC/tests/builds/common.sh"

@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# timeout: 300
 # A wrong option, and a 'yes' that cannot be met, stop configure with a message that names them.
 . "$TM_SRC/tests/builds/common.sh"
 

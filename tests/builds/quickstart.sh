@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# timeout: 300
 # What ./quickstart says where it cannot or need not do anything.
 . "$TM_SRC/tests/builds/common.sh"
 fail() {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# timeout: 1500
+# timeout: 3600
 # The runner under -fsanitize=address,undefined: kernels, bad files, sessions, mutated files.
 . "$TM_SRC/tests/builds/common.sh"
 configure_here --enable-werror --enable-sanitizers=address,undefined

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# timeout: 900
+# timeout: 3600
 # The unit tests under -fsanitize=thread.
 . "$TM_SRC/tests/builds/common.sh"
 # gcc warns of fences, which ThreadSanitizer does not follow: what they order (seqlocks that a reader

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # needs: gcc
-# timeout: 900
+# timeout: 3600
 # Clean under gcc's warnings with every optional part left out; auto must degrade and still build.
 . "$TM_SRC/tests/builds/common.sh"
 configure_here CC=gcc --enable-werror --with-cuda=no --with-numa=no --with-libunwind=no --with-libdw=no --with-criterion=no

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# timeout: 300
 """A program that loses device, stream-ordered and pinned memory is told of each of them as growing, at its
 line and with its rate, while it runs and after it was killed; its cache, its work memory and its weights are
 not. In both modes of the hooks."""

@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 			setenv("LD_LIBRARY_PATH", path, 1);
 			snprintf(name, sizeof(name), "%s", runtimes[r]);
 			/* A newer runtime on an older driver finds no getter and asks dlsym for exports. */
-			int status = claim_again("", name, &out, 20);
+			int status = claim_again("", name, &out);
 			claim(status == 0, "%s on %s: %d %s", name, drivers[d], status, out.text);
 		}
 	return claim_end();

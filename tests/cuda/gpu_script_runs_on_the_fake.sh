@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# timeout: 115
 # The script for a machine with a GPU in rehearsal on the fake driver: every step gives lines of JSON,
 # none of them false, and the whole ends in time. The frameworks find no device.
 set -eu

@@ -5,7 +5,6 @@
  * the getters of four and five arguments (each asked for itself too), on drivers of four releases.
  */
 /* libs: libcuda.so.1 */
-/* timeout: 100 */
 #include "tests/cuda/seen.h"
 
 static const struct {
@@ -159,7 +158,7 @@ int main(int argc, char **argv)
 		struct claim_output out;
 		snprintf(path, sizeof(path), "%s/%s", getenv("TM_TESTS"), drivers[d]);
 		setenv("LD_LIBRARY_PATH", path, 1);
-		int status = claim_again(claim_preload(), "part", &out, 60);
+		int status = claim_again(claim_preload(), "part", &out);
 		claim(status == 0, "%s: %d %s", path, status, out.text);
 		printf("%s %s", drivers[d], out.text);
 	}

@@ -51,8 +51,7 @@ static void modes_one(const char *name, bool bare, const char *sync)
 	if (only != NULL && strcmp(only, full) != 0)
 		return;
 	setenv("TIERMALLOC_CUDA_FREE_SYNC", *sync ? "event" : "strict", 1);
-	int status = claim_again(bare ? "" : getenv("TM_LIB"), full, &out,
-				 100 * (getenv("TM_LONG") ? 60 : 1));
+	int status = claim_again(bare ? "" : getenv("TM_LIB"), full, &out);
 	printf("%s", out.text);
 	fflush(stdout);
 	claim(status == 0, "%s: status %d", full, status);

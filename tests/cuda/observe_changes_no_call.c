@@ -7,7 +7,6 @@
  */
 /* libs: libcuda.so.1 */
 /* preload: none */
-/* timeout: 110 */
 #include "config.h"
 #include "tests/cuda/claim.h"
 
@@ -413,11 +412,11 @@ int main(int argc, char **argv)
 			struct claim_output out;
 			snprintf(text, sizeof(text), "%llu", (unsigned long long)(seed * 10 + d));
 			setenv("TM_SEED", text, 1);
-			int status = claim_again("", "bare.log", &out, 60);
+			int status = claim_again("", "bare.log", &out);
 			claim(status == 0, "bare: %d %s", status, out.text);
 			for (m = 0; m < 2; m++) {
 				setenv("TIERMALLOC_CUDA", modes[m], 1);
-				status = claim_again(getenv("TM_LIB"), "ours.log", &out, 60);
+				status = claim_again(getenv("TM_LIB"), "ours.log", &out);
 				claim(status == 0, "%s: %d %s", modes[m], status, out.text);
 				claim(same("bare.log", "ours.log", &lines),
 				      "driver %s seed %s mode %s", path, text, modes[m]);

@@ -2,8 +2,8 @@
 /*
  * What watching adds to an allocation and to a free. The same process calls the driver's own functions
  * and the hooks, turn by turn in batches of 16 blocks; of each the least time of all batches counts, in
- * which nobody else had the processor. Times are printed; what is judged is only that they don't
- * grow out of bounds, and what the driver is asked besides: the context of an allocation, nothing of a
+ * which nobody else had the processor. Times are printed; what is judged is only
+ * what the driver is asked besides: the context of an allocation, nothing of a
  * free, nothing at all where the hooks are off.
  */
 /* libs: libcuda.so.1 */
@@ -113,7 +113,7 @@ int main(int argc, char **argv)
 		long long alloc_more = 0, free_more = 0;
 		int status;
 		setenv("TIERMALLOC_CUDA", modes[m], 1);
-		status = claim_again(getenv("TM_LIB"), "part", &out, 60);
+		status = claim_again(getenv("TM_LIB"), "part", &out);
 		claim(status == 0 &&
 			      sscanf(out.text, "%llu %llu %lld %lld %llu %llu", &alloc_ns, &free_ns,
 				     &alloc_more, &free_more, &calls, &question) == 6,
@@ -121,7 +121,6 @@ int main(int argc, char **argv)
 		printf("%s: an allocation %llu ns %+lld, a free %llu ns %+lld; calls of its own in 100 pairs: %llu, "
 		       "each %llu ns\n",
 		       modes[m], alloc_ns, alloc_more, free_ns, free_more, calls, question);
-		claim(alloc_more < 1000 && free_more < 1000);
 		claim(calls == more_calls[m], "%llu", calls);
 	}
 	return claim_end();

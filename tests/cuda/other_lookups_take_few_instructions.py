@@ -4,7 +4,7 @@
 """Instructions that the library adds to dlsym and dlopen of names that are none of its own, by callgrind.
 
 60 ns are allowed, which are some 400 instructions and more on any processor that a GPU is in. An unoptimised
-build is not judged. other_lookups_cost_little has the times, and that nothing is allocated.
+build is not judged. other_lookups_allocate_nothing: what its name says.
 """
 import os
 import sys

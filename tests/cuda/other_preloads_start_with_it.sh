@@ -9,10 +9,10 @@ for name in libjemalloc.so.2 libtcmalloc_minimal.so.4 libmimalloc.so.2; do
 		[ -e "$dir/$name" ] || continue
 		found="$found $name"
 		for list in "$TM_LIB:$dir/$name" "$dir/$name:$TM_LIB"; do
-			LD_PRELOAD=$list timeout 20 "$TM_TESTS/several_runtimes_are_seen" >out 2>&1 || {
+			LD_PRELOAD=$list "$TM_TESTS/several_runtimes_are_seen" >out 2>&1 || {
 				status=$?
 				# Behind another allocator the library serves no memory and counts none.
-				[ $status != 124 ] && [ $status -lt 128 ] || { echo "$list: $status"; cat out; exit 1; }
+				[ $status -lt 124 ] || { echo "$list: $status"; cat out; exit 1; }
 			}
 		done
 		break

@@ -10,7 +10,6 @@
 /* libs: libcuda.so.1 */
 /* preload: none */
 /* env: TMFAKE_DEVICES=2 TMFAKE_CAPACITY=64G */
-/* timeout: 300 */
 #include "tests/cuda/modes.h"
 
 #include <pthread.h>

@@ -41,7 +41,7 @@ def start(*args, **more):
 
 
 def tool(*args, statuses=(0,)):
-    run = subprocess.run([TOOL, *args], capture_output=True, text=True, timeout=100)
+    run = subprocess.run([TOOL, *args], capture_output=True, text=True)
     expect(run.returncode in statuses, f"{args}: status {run.returncode}: {run.stderr}")
     return run.stdout
 
@@ -95,7 +95,7 @@ def check_pprof(ledger):
     if shutil.which("go") is None or subprocess.run(["go", "tool", "pprof", "-h"], capture_output=True).returncode not in (0, 2):
         return
     top = subprocess.run(["go", "tool", "pprof", "-top", "-sample_index=device_space", "-unit=B", "-nodefraction=0", "p.pb.gz"],
-                         capture_output=True, text=True, timeout=100).stdout
+                         capture_output=True, text=True).stdout
     for sites in HELD.values():
         for fn, live, _ in sites:
             expect(live is None or re.search(rf"^ *{live}B .* {fn}\b", top, flags=re.M), f"pprof: {fn} {live}:\n{top}")

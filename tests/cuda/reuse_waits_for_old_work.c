@@ -8,7 +8,6 @@
  */
 /* libs: libcuda.so.1 */
 /* preload: none */
-/* timeout: 110 */
 #include "tests/cuda/modes.h"
 
 #include <pthread.h>

@@ -105,7 +105,7 @@ __attribute__((unused)) static int seen_with_ledger(int argc, int (*part)(void))
 	if (!TM_HAVE_CUDA)
 		return claim_skip("built without the CUDA hooks");
 	setenv("TIERMALLOC_DIR", "ledgers", 1);
-	status = claim_again(getenv("TM_LIB"), "part", &out, 60);
+	status = claim_again(getenv("TM_LIB"), "part", &out);
 	claim(status == 0, "%d %s", status, out.text);
 	return claim_end();
 }

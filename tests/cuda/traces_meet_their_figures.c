@@ -14,7 +14,6 @@
  */
 /* libs: libcuda.so.1 */
 /* preload: none */
-/* timeout: 115 */
 #include "tests/cuda/modes.h"
 
 #include <math.h>
@@ -229,7 +228,7 @@ static void other_seeds(const char *trace, unsigned count)
 		int status;
 		snprintf(number, sizeof(number), "%u", seed);
 		setenv("TM_SEED", number, 1);
-		status = claim_again(getenv("TM_LIB"), "slab", &out, 60);
+		status = claim_again(getenv("TM_LIB"), "slab", &out);
 		at = strstr(out.text, "frag");
 		claim(status == 0 && at != NULL && sscanf(at, "frag %lf", &frag) == 1,
 		      "seed %u: %d %s", seed, status, out.text);

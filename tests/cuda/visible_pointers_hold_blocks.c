@@ -117,7 +117,7 @@ int main(int argc, char **argv)
 	setenv("TIERMALLOC_LEAK_WINDOW_MS", "300", 1);
 	for (i = 0; i < 2; i++) {
 		struct claim_output out;
-		int status = claim_again(getenv("TM_LIB"), kinds[i], &out, 60);
+		int status = claim_again(getenv("TM_LIB"), kinds[i], &out);
 		printf("%s", out.text);
 		claim(status == 0, "%s: %d", kinds[i], status);
 	}

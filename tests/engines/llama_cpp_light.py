@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# timeout: 300
 """A prebuilt llama.cpp writes the same text on a real model under the library as without it.
 
 The engine and the model come from the package registry; without it the test is skipped.

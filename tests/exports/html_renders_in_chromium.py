@@ -15,7 +15,7 @@ def render(file, width, *options):
     run = subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                           f"--user-data-dir={os.getcwd()}/profile", f"--window-size={width},900", "--enable-logging=stderr",
                           "--virtual-time-budget=8000", *options, "--dump-dom", "file://" + os.path.abspath(file)],
-                         capture_output=True, text=True, timeout=100)
+                         capture_output=True, text=True)
     for line in run.stderr.splitlines():
         expect("CONSOLE" not in line, f"{file} at {width}: {line}")
     return run.stdout

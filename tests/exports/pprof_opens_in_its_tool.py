@@ -17,7 +17,7 @@ if subprocess.run(["go", "tool", "pprof", "-h"], capture_output=True).returncode
 
 
 def pprof(*args):
-    run = subprocess.run(["go", "tool", "pprof", *args], capture_output=True, text=True, timeout=100)
+    run = subprocess.run(["go", "tool", "pprof", *args], capture_output=True, text=True)
     expect(run.returncode == 0, f"pprof {args}: {run.stderr}")
     return run.stdout
 

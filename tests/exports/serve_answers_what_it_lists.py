@@ -38,14 +38,14 @@ expect(url.startswith("http://127.0.0.1:"), url)
 
 def get(path, **headers):
     try:
-        with urllib.request.urlopen(urllib.request.Request(url + path, headers=headers), timeout=30) as r:
+        with urllib.request.urlopen(urllib.request.Request(url + path, headers=headers)) as r:
             return r.status, r.headers["Content-Type"], r.read()
     except urllib.error.HTTPError as e:
         return e.code, e.headers["Content-Type"], e.read()
 
 
 def raw(text):
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as s:
+    with socket.create_connection(("127.0.0.1", port)) as s:
         s.sendall(text)
         s.shutdown(socket.SHUT_WR)
         answer = b""
@@ -94,8 +94,8 @@ try:
         s.close()
 finally:
     server.send_signal(signal.SIGTERM)
-    same(server.wait(timeout=30), 0, "status at the end")
+    same(server.wait(), 0, "status at the end")
 for bad in (["--listen", "nowhere"], ["--listen", "127.0.0.1:99999"], ["--listen"], ["more"]):
-    run = subprocess.run([TOOL, "serve", *bad], capture_output=True, text=True, timeout=30)
+    run = subprocess.run([TOOL, "serve", *bad], capture_output=True, text=True)
     expect(run.returncode == 2 and len(run.stderr.splitlines()) == 1, f"{bad}: {run.returncode} {run.stderr}")
 finish()

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # needs: xz
-# timeout: 300
 """Traces with flipped bytes, cuts and swapped events: replay reads them or refuses them, and never dies."""
 import lzma
 import os

@@ -27,7 +27,7 @@ for i in range(rounds):
         f.write(data)
     os.chmod("broken", 0o755)
     try:
-        done = subprocess.run([tool, "doctor", "./broken"], capture_output=True, timeout=20)
+        done = subprocess.run([tool, "doctor", "./broken"], capture_output=True, timeout=300)
         status = done.returncode
     except subprocess.TimeoutExpired:
         status = "hang"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* build: libyi.a libyiv3.a -lm -lpthread */
-/* timeout: 300 */
 /*
  * Model files under mutation: whatever the bytes, a file is refused with one line and status 3, or
  * it loads, and then its vocabulary and its first tokens can be evaluated.  No crash, no more than

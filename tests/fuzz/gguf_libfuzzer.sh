@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # needs: clang
-# timeout: 1500
+# timeout: 3600
 # The target of gguf.c under libFuzzer with address and undefined-behaviour checks: seconds, in soak
 # 15 minutes.
 set -e

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# timeout: 1200
+# timeout: 3600
 # Files of requests for serve-load, changed at random: 10 s, in soak 15 minutes.
 R=$TM_SRC/tools/runner
 . "$TM_SRC/tests/fuzz/runner/build.sh"

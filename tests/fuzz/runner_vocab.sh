@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# timeout: 1200
+# timeout: 3600
 # Tokenizer metadata of model files, changed at random: 10 s, in soak 15 minutes.
 R=$TM_SRC/tools/runner
 . "$TM_SRC/tests/fuzz/runner/build.sh"

@@ -68,7 +68,7 @@ int main(int argc, char **argv)
 	static const size_t limits[] = {8 * GIB, GIB, 256 * MIB};
 	char mode[32];
 
-	probe_limit(110);
+	probe_limit();
 	if (argc > 1) {
 		work(strtoul(argv[1], NULL, 10), true);
 		return 0;
@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 			_exit(0);
 		}
 		snprintf(mode, sizeof(mode), "%zu MiB %s", limit / MIB, i < 3 ? "before" : "later");
-		probe_child_ok(pid, 60000, mode);
+		probe_child_ok(pid, mode);
 	}
 	size_t limit = (size_t)probe_status(0, "VmSize") * KIB + 16 * MIB;
 	set_limit(limit);

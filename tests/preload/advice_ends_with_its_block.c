@@ -56,7 +56,7 @@ static void next_owner(int advice, size_t bytes)
 		memset(p, 0x5a, bytes);
 		_exit(0);
 	}
-	int status = probe_wait(pid, 5000);
+	int status = probe_wait(pid);
 	probe_require(status == 0, "after %s: %zu bytes are not writable in a child (%#x)",
 		      name[advice], bytes, (unsigned)status);
 	memset(p, 0x5a, bytes);
@@ -67,7 +67,7 @@ static void next_owner(int advice, size_t bytes)
 				_exit(1);
 		_exit(0);
 	}
-	status = probe_wait(pid, 5000);
+	status = probe_wait(pid);
 	probe_require(status == 0, "after %s: %zu bytes differ in a child (%#x)", name[advice],
 		      bytes, (unsigned)status);
 	for (size_t at = 0; flag[advice][0] != 0 && at < bytes; at += bytes / 3 + 1)
@@ -80,7 +80,7 @@ int main(void)
 {
 	static const size_t sizes[] = {8 * MIB, 3 * MIB, 300000, 70000, 20000};
 
-	probe_limit(60);
+	probe_limit();
 	for (int advice = 0; advice < ADVICES; advice++)
 		for (size_t i = 0; i < 5; i++) {
 			unsigned char *p = malloc(sizes[i]);

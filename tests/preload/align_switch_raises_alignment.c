@@ -14,7 +14,7 @@ int main(int argc, char **argv)
 		static const char *const aligns[] = {"64", "4096"};
 		for (int i = 0; i < 2; i++) {
 			setenv("TIERMALLOC_ALIGN", aligns[i], 1);
-			int status = claim_again(claim_preload(), aligns[i], &out, 30);
+			int status = claim_again(claim_preload(), aligns[i], &out);
 			if (strstr(out.text, "has no effect"))
 				return claim_skip("this build has no TIERMALLOC_ALIGN");
 			claim(status == 0, "ALIGN=%s: %d, %.300s", aligns[i], status, out.text);

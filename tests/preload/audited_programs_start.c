@@ -32,9 +32,9 @@ int main(int argc, char **argv)
 		return claim_end();
 	}
 	setenv("LD_AUDIT", claim_beside("libaudit.so"), 1);
-	int status = claim_run(claim_preload(), ls, &out, 20);
+	int status = claim_run(claim_preload(), ls, &out);
 	claim(status == 0 && strstr(out.text, "proc"), "ls: %d, %.300s", status, out.text);
-	status = claim_again(claim_preload(), "child", &out, 20);
+	status = claim_again(claim_preload(), "child", &out);
 	claim(status == 0, "child: %d, %.300s", status, out.text);
 	return claim_end();
 }

@@ -50,7 +50,7 @@ static void child(void)
 
 	snprintf(pid, sizeof(pid), "%d", (int)getpid());
 	put("cgroup.procs", pid);
-	probe_limit(60);
+	probe_limit();
 	for (int round = 0; round < 14; round++) {
 		void *size = (void *)(uintptr_t)(sizes[round % 7] < 256 ? 256 : sizes[round % 7]);
 		if (round % 3 == 0) {
@@ -75,8 +75,8 @@ int main(void)
 	pid_t pid = fork();
 	if (pid == 0)
 		child();
-	int status = probe_wait(pid, 60000);
-	for (int i = 0; i < 50 && rmdir(folder) != 0; i++)
+	int status = probe_wait(pid);
+	for (int i = 0; i < 5000 && rmdir(folder) != 0; i++)
 		probe_sleep_ms(20);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
 		return 77;

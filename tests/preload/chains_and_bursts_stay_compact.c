@@ -156,7 +156,7 @@ int main(int argc, char **argv)
 
 	for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns); i++) {
 		if (argc == 1) {
-			int status = claim_again(claim_preload(), patterns[i].name, &out, 60);
+			int status = claim_again(claim_preload(), patterns[i].name, &out);
 			claim(status == 0, "%s: status %d, %.300s", patterns[i].name, status,
 			      out.text);
 		} else if (strcmp(argv[1], patterns[i].name) == 0) {

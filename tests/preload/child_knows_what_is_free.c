@@ -73,7 +73,7 @@ static void child(void)
 	static unsigned char *block[BLOCKS];
 
 	signal(SIGALRM, SIG_DFL);
-	probe_limit(100);
+	probe_limit();
 	for (int i = GROUP / 3; i < GROUP / 3 * 2; i += 3)
 		free(hide(group[i]));
 	if (way % 2 == 0)
@@ -108,7 +108,7 @@ int main(void)
 {
 	char *much = malloc(16 << 20);
 
-	probe_limit(100);
+	probe_limit();
 	memset(much, 1, 16 << 20);
 	for (unsigned i = 0; i < SIZES * WAYS * 2; i++) {
 		bytes = sizes[i % SIZES];
@@ -117,7 +117,7 @@ int main(void)
 		pid_t pid = start(i / SIZES / WAYS);
 		if (pid == 0)
 			child();
-		probe_child_ok(pid, 100000, "child");
+		probe_child_ok(pid, "child");
 		for (int k = 0; k < GROUP; k++)
 			if (k < GROUP / 3 || k >= GROUP / 3 * 2)
 				free(group[k]);

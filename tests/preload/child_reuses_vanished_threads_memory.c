@@ -44,7 +44,7 @@ static void child(void)
 	static unsigned char *own[THREADS * BLOCKS];
 	size_t n = 0;
 
-	probe_limit(30);
+	probe_limit();
 	for (; bytes < THREADS * (size_t)BYTES / 2 - 4 * MIB; n++) {
 		size_t size = sizes[n % SIZES];
 		own[n] = malloc(size);
@@ -80,7 +80,7 @@ static void have_a_child(void)
 	pid_t pid = fork();
 	if (pid == 0)
 		child();
-	probe_child_ok(pid, 30000, "forked child");
+	probe_child_ok(pid, "forked child");
 }
 
 int main(int argc, char **argv)
@@ -92,6 +92,6 @@ int main(int argc, char **argv)
 	}
 	have_a_child();
 	unsetenv("TIERMALLOC_GIVEBACK");
-	probe_child_ok(probe_again(argv[0], "given back"), 60000, "given back before");
+	probe_child_ok(probe_again(argv[0], "given back"), "given back before");
 	return 0;
 }

@@ -57,7 +57,7 @@ int main(void)
 {
 	pthread_t t[THREADS];
 
-	probe_limit(110);
+	probe_limit();
 	if (access("/bin/true", X_OK) != 0)
 		probe_skip("no /bin/true");
 	for (int i = 0; i < THREADS; i++)

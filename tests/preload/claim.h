@@ -124,13 +124,14 @@ struct claim_output {
 	size_t length;
 };
 
-static int claim_status(pid_t child, int fd, struct claim_output *out, int seconds)
+static int claim_status(pid_t child, int fd, struct claim_output *out)
 {
 	struct timespec now;
 	int status = 0;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	time_t end = now.tv_sec + seconds;
+	time_t end =
+		now.tv_sec + (getenv("TM_LONG") ? 18000 : 600); /* nothing but a hang meets it */
 	bool hung = false;
 	while (waitpid(child, &status, WNOHANG) == 0) {
 		struct pollfd ready = {fd, POLLIN, 0};
@@ -170,7 +171,7 @@ static int claim_status(pid_t child, int fd, struct claim_output *out, int secon
  * taken as it is, without a preload list.
  */
 __attribute__((unused)) static int claim_run_env(char *const env[], char *const argv[],
-						 struct claim_output *out, int seconds)
+						 struct claim_output *out)
 {
 	int ends[2];
 
@@ -187,7 +188,7 @@ __attribute__((unused)) static int claim_run_env(char *const env[], char *const 
 		_exit(127);
 	}
 	close(ends[1]);
-	int status = claim_status(child, ends[0], out, seconds);
+	int status = claim_status(child, ends[0], out);
 	close(ends[0]);
 	return status;
 }
@@ -195,7 +196,7 @@ __attribute__((unused)) static int claim_run_env(char *const env[], char *const 
 extern char **environ;
 
 __attribute__((unused)) static int claim_run(const char *preload, char *const argv[],
-					     struct claim_output *out, int seconds)
+					     struct claim_output *out)
 {
 	char list[4 * PATH_MAX];
 	char *env[1024];
@@ -207,12 +208,12 @@ __attribute__((unused)) static int claim_run(const char *preload, char *const ar
 		if (strncmp(*e, "LD_PRELOAD=", 11) != 0)
 			env[n++] = *e;
 	env[n] = NULL;
-	return claim_run_env(env, argv, out, seconds);
+	return claim_run_env(env, argv, out);
 }
 
 /* This program again, in the part that `part` names. */
 __attribute__((unused)) static int claim_again(const char *preload, const char *part,
-					       struct claim_output *out, int seconds)
+					       struct claim_output *out)
 {
 	char self[PATH_MAX], name[64];
 	char *argv[] = {self, name, NULL};
@@ -220,7 +221,7 @@ __attribute__((unused)) static int claim_again(const char *preload, const char *
 
 	self[length < 0 ? 0 : length] = '\0';
 	snprintf(name, sizeof(name), "%s", part);
-	return claim_run(preload, argv, out, seconds);
+	return claim_run(preload, argv, out);
 }
 
 /* A number of /proc/self/status in KiB ("VmRSS:", "VmSize:"), without stdio's buffer. */

@@ -10,7 +10,7 @@ static void run_real(const char *list, char *program)
 {
 	char *argv[] = {program, (char[]){"--version"}, NULL};
 	static struct claim_output out;
-	int status = claim_run(list, argv, &out, 30);
+	int status = claim_run(list, argv, &out);
 
 	if (status != 127)
 		claim(status == 0 && out.length > 10, "%s under '%s': %d, %.200s", program, list,
@@ -30,7 +30,7 @@ int main(int argc, char **argv)
 	const char *lists[] = {claim_preload(), claim_join(claim_preload(), lib),
 			       claim_join(lib, claim_preload())};
 	for (int i = 0; i < 3; i++) {
-		int status = claim_again(lists[i], "child", &out, 30);
+		int status = claim_again(lists[i], "child", &out);
 		claim(status == 0, "'%s': %d, %.200s", lists[i], status, out.text);
 		run_real(lists[i], (char[]){"gdb"});
 		run_real(lists[i], (char[]){"clang"});

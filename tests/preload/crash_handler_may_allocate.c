@@ -46,7 +46,7 @@ static void child(int round)
 	timer_t timer;
 	pthread_t t;
 
-	probe_limit(10);
+	probe_limit();
 	memset(&action, 0, sizeof(action));
 	action.sa_handler = on_crash;
 	action.sa_flags = round % 2 ? SA_ONSTACK : 0;
@@ -76,7 +76,7 @@ int main(void)
 		pid_t pid = fork();
 		if (pid == 0)
 			child(round);
-		probe_child_ok(pid, 10000, "crash handler");
+		probe_child_ok(pid, "crash handler");
 	}
 	return 0;
 }

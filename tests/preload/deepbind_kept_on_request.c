@@ -60,7 +60,7 @@ int main(int argc, char **argv)
 		return plug_in(strcmp(argv[1], "kept") == 0);
 	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
 		setenv("TIERMALLOC_DEEPBIND", runs[i].value, 1);
-		int status = claim_again(claim_preload(), runs[i].part, &out, 30);
+		int status = claim_again(claim_preload(), runs[i].part, &out);
 		claim(status == 0, "DEEPBIND=%s: %d, %.300s", runs[i].value, status, out.text);
 	}
 	return claim_end();

@@ -13,7 +13,7 @@ int main(void)
 	int fd = mkstemp(path);
 	void *buffer[4];
 
-	probe_limit(30);
+	probe_limit();
 	probe_fill(page, sizeof(page), 63);
 	probe_require(fd >= 0, "no file");
 	for (int i = 0; i < 32; i++)

@@ -35,7 +35,7 @@ static void child(int round)
 	pthread_t t;
 
 	signal(SIGALRM, SIG_DFL);
-	probe_limit(100);
+	probe_limit();
 	at_quick_exit(handler);
 	atexit(handler);
 	for (uintptr_t i = 0; i < THREADS; i++)
@@ -50,13 +50,13 @@ static void child(int round)
 
 int main(void)
 {
-	probe_limit(110);
+	probe_limit();
 	for (int round = 0; round < ROUNDS; round++) {
 		pid_t pid = fork();
 
 		if (pid == 0)
 			child(round);
-		int status = probe_wait(pid, 100000);
+		int status = probe_wait(pid);
 		probe_require(WIFEXITED(status) && WEXITSTATUS(status) == 7,
 			      "round %d: status %#x instead of an exit by 7", round,
 			      (unsigned)status);

@@ -8,7 +8,7 @@
 static void run(const char *what, char *const env[], char *const argv[])
 {
 	static struct claim_output out;
-	int status = claim_run_env(env, argv, &out, 20);
+	int status = claim_run_env(env, argv, &out);
 
 	claim(status == 0, "%s: %s: status %d, %.200s", what, argv[0], status, out.text);
 }

@@ -8,6 +8,7 @@
  */
 #include "claim.h"
 
+enum { HANGS_MS = 300000 };
 static volatile sig_atomic_t may_leave;
 
 static void leave(int signal_number)
@@ -69,12 +70,12 @@ int main(void)
 		int waited = 0;
 		while (waitpid(pid, &status, WNOHANG) == 0) {
 			usleep(1000);
-			if (++waited == 5000) {
+			if (++waited == HANGS_MS) {
 				hung++;
 				kill(pid, SIGKILL);
 			}
 		}
-		crashed += waited < 5000 && (!WIFEXITED(status) || WEXITSTATUS(status));
+		crashed += waited < HANGS_MS && (!WIFEXITED(status) || WEXITSTATUS(status));
 		close(ends[0]);
 		close(ends[1]);
 	}

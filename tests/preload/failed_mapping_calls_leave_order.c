@@ -133,7 +133,7 @@ int main(void)
 	uint64_t seed = 55;
 	pthread_t t;
 
-	probe_limit(100);
+	probe_limit();
 	probe_require(pthread_create(&t, NULL, supervise, NULL) == 0, "no thread");
 	int fd = filter_install(rules, 5, SECCOMP_RET_ALLOW, SECCOMP_FILTER_FLAG_NEW_LISTENER);
 	if (fd < 0)

@@ -42,10 +42,10 @@ int main(void)
 	size_t rss;
 	char *p;
 
-	probe_limit(60);
+	probe_limit();
 	probe_require(probe_rss_anon(0) < 16 * MIB, "filled before the first request");
 	block[0] = malloc(BYTES);
-	rss = probe_wait_rss_above(0, COUNT * BYTES, 30000);
+	rss = probe_wait_rss_above(0, COUNT * BYTES);
 	probe_require(rss >= COUNT * BYTES, "not filled: %zu", rss);
 	free(block[0]);
 

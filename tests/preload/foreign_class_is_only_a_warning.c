@@ -50,7 +50,7 @@ int main(int argc, char **argv)
 		char *mark = strstr(format, "%s");
 		snprintf(list, sizeof(list), "%.*s%s%s", mark ? (int)(mark - format) : 64, format,
 			 mark ? claim_preload() : "", mark ? mark + 2 : "");
-		int status = claim_again(list, "child", &out, 20);
+		int status = claim_again(list, "child", &out);
 		claim(status == 0, "'%s': %d, %.300s", list, status, out.text);
 		claim(strstr(out.text, mark && claim_ours() ? "with us" : "without us"),
 		      "'%s': %.300s", list, out.text);

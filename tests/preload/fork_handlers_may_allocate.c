@@ -32,18 +32,18 @@ static int fork_often(void)
 {
 	pthread_t t[WORKERS];
 
-	probe_limit(60);
+	probe_limit();
 	pthread_atfork(handler, handler, handler);
 	for (uintptr_t i = 0; i < WORKERS; i++)
 		pthread_create(&t[i], NULL, work, (void *)i);
 	for (int i = 0; i < FORKS; i++) {
 		pid_t pid = fork();
 		if (pid == 0) {
-			probe_limit(10);
+			probe_limit();
 			probe_visit_allocator(9);
 			_exit(0);
 		}
-		probe_child_ok(pid, 10000, "forked child");
+		probe_child_ok(pid, "forked child");
 	}
 	stop = true;
 	for (int i = 0; i < WORKERS; i++)
@@ -62,8 +62,7 @@ int main(int argc, char **argv)
 	for (int order = 0; order < 2; order++) {
 		snprintf(list, sizeof(list), "%s:%s", order ? lib : ours, order ? ours : lib);
 		setenv("LD_PRELOAD", list, 1);
-		probe_child_ok(probe_again(argv[0], "fork"), 60000,
-			       order ? "before us" : "after us");
+		probe_child_ok(probe_again(argv[0], "fork"), order ? "before us" : "after us");
 	}
 	return 0;
 }

@@ -6,7 +6,6 @@
  * without, and in a thread's birth and end. Failure: a crash, a hang, dirty or doubly used memory, a
  * block that the child may not free.
  */
-/* timeout: 300 */
 #include "stepper.h"
 #include <dlfcn.h>
 
@@ -105,12 +104,12 @@ static void stop(uintptr_t at)
 	if (pid == 0) {
 		stepper_stop = NULL;
 		is_child = true;
-		probe_limit(20);
+		probe_limit();
 		free(malloc(100));
 		return;
 	}
 	snprintf(place, sizeof(place), "%s +%lx", what, at);
-	probe_child_ok(pid, 25000, place);
+	probe_child_ok(pid, place);
 	children++;
 }
 
@@ -159,7 +158,7 @@ int main(int argc, char **argv)
 {
 	/* A helper's stack is not made for the trap flag that it would inherit. */
 	setenv("TIERMALLOC_THREAD", "never", 1);
-	probe_limit(getenv("TM_LONG") != NULL ? 3000 : 280);
+	probe_limit();
 	if (argc > 1) {
 		void *f = dlsym(RTLD_DEFAULT, "_Fork");
 
@@ -168,8 +167,8 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	setenv("TIERMALLOC_DIR", "ledgers", 1);
-	probe_child_ok(probe_again(argv[0], "on"), 3000000, "with a ledger");
+	probe_child_ok(probe_again(argv[0], "on"), "with a ledger");
 	setenv("TIERMALLOC_LEDGER", "off", 1);
-	probe_child_ok(probe_again(argv[0], "off"), 3000000, "without a ledger");
+	probe_child_ok(probe_again(argv[0], "off"), "without a ledger");
 	return 0;
 }

@@ -4,7 +4,6 @@
  * a thread or of writing statistics can allocate, fork and start threads itself.
  * Failure: a child hangs on a lock whose owner does not exist in it, or its heap is torn.
  */
-/* timeout: 300 */
 #include "probe.h"
 #include <malloc.h>
 #include <pthread.h>
@@ -66,7 +65,7 @@ static void child(int round)
 		 end = probe_now_us() + (round % 100 == 0 ? 200000 : 500);
 	pthread_t t;
 
-	probe_limit(10);
+	probe_limit();
 	do {
 		size_t bytes = KIB + probe_random(&seed) % (63 * KIB);
 		unsigned char *p = calloc(1, bytes);
@@ -83,7 +82,7 @@ static void child(int round)
 			probe_visit_allocator(seed);
 			_exit(0);
 		}
-		probe_child_ok(pid, 5000, "fork in a child");
+		probe_child_ok(pid, "fork in a child");
 	}
 	if (round % 2 == 0)
 		exit(0);
@@ -103,7 +102,7 @@ int main(void)
 		pid_t pid = fork();
 		if (pid == 0)
 			child(round);
-		probe_child_ok(pid, 10000, "forked child");
+		probe_child_ok(pid, "forked child");
 	}
 	stop = true;
 	for (int i = 0; i < WORKERS + 2; i++)

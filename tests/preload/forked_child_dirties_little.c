@@ -13,7 +13,7 @@ static void child(void)
 {
 	long before = probe_field("/proc/self/smaps_rollup", "Private_Dirty");
 
-	probe_limit(30);
+	probe_limit();
 	if (before < 0)
 		probe_skip("no /proc/self/smaps_rollup");
 	for (int i = 0; i < BLOCKS; i += 10)
@@ -37,7 +37,7 @@ int main(void)
 		pid_t pid = fork();
 		if (pid == 0)
 			child();
-		probe_child_ok(pid, 30000, "child");
+		probe_child_ok(pid, "child");
 	}
 	return 0;
 }

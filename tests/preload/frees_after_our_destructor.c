@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 		exit(0);
 	}
 	for (int i = 0; i < 30; i++) {
-		int status = claim_again(claim_preload(), "child", &out, 20);
+		int status = claim_again(claim_preload(), "child", &out);
 		claim(status == 0, "run %d: status %d, %.200s", i, status, out.text);
 	}
 	return claim_end();

@@ -43,7 +43,7 @@ static void work(bool fill)
 {
 	pthread_t t[4];
 
-	probe_limit(30);
+	probe_limit();
 	use(NULL);
 	if (fill)
 		fill_up();
@@ -56,7 +56,7 @@ static void work(bool fill)
 		use(NULL);
 		exit(0);
 	}
-	probe_child_ok(pid, 20000, "fork");
+	probe_child_ok(pid, "fork");
 }
 
 static void prepare(const char *mode)
@@ -106,7 +106,7 @@ int main(int argc, char **argv)
 			execl("/proc/self/exe", argv[0], mode, (char *)NULL);
 			_exit(127);
 		}
-		probe_child_ok(pid, 40000, mode);
+		probe_child_ok(pid, mode);
 	}
 	return 0;
 }

@@ -54,13 +54,11 @@ END
 done
 printf 'delete\ncontinue\n' >> script
 # some virtual machines cannot write the registers that a call needs
-if ! timeout 60 gdb -batch -nx -ex 'set startup-with-shell off' -ex 'catch syscall getppid' -ex run \
+if ! gdb -batch -nx -ex 'set startup-with-shell off' -ex 'catch syscall getppid' -ex run \
 	-ex 'print ((int (*)(void))getuid)() + 1000000' ./prog 2>&1 | grep -qE '^\$1 = 1[0-9]{6}$'; then
 	echo "skipped: gdb cannot call functions here"; exit 77
 fi
-timeout 60 gdb -batch -nx -ex "set environment LD_PRELOAD $TM_LIB" -x script ./prog >out 2>&1
-status=$?
-[ $status = 124 ] && { echo "gdb hangs"; tail -20 out; exit 1; }
+gdb -batch -nx -ex "set environment LD_PRELOAD $TM_LIB" -x script ./prog >out 2>&1
 stops=$(grep -c 'stopped in a system call' out)
 got=$(grep -cE '^\$[0-9]+ = \(void \*\) 0x[0-9a-f]+' out)
 if ! grep -q 'exited with code 052' out || [ "$got" != $((stops * 2)) ] || [ "$stops" -lt 10 ]; then

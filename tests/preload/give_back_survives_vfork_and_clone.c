@@ -34,26 +34,24 @@ static void work_a_little(void)
 
 static void require_idle(const char *who)
 {
-	size_t rss = probe_wait_rss(getpid(), 40 * MIB, 5000);
+	size_t rss = probe_wait_rss(getpid(), 40 * MIB);
 
 	probe_require(rss <= 40 * MIB, "%s: %zu MiB stay", who, rss / MIB);
-	for (int i = 0; i < 50 && probe_status(getpid(), "Threads") != 1; i++)
-		probe_sleep_ms(100);
-	probe_require(probe_status(getpid(), "Threads") == 1, "%s: a thread stays", who);
+	probe_require(probe_wait_threads(getpid()) == 1, "%s: a thread stays", who);
 }
 
 int main(void)
 {
 	pid_t pid;
 
-	probe_limit(60);
+	probe_limit();
 	fill();
 	pid = vfork();
 	if (pid == 0) {
 		release();
 		_exit(0);
 	}
-	probe_child_ok(pid, 5000, "vfork");
+	probe_child_ok(pid, "vfork");
 	work_a_little();
 	require_idle("after vfork");
 
@@ -65,7 +63,7 @@ int main(void)
 		require_idle("raw child");
 		_exit(0);
 	}
-	probe_child_ok(pid, 20000, "raw child");
+	probe_child_ok(pid, "raw child");
 	require_idle("parent of a raw child");
 	return 0;
 }

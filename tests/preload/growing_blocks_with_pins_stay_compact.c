@@ -17,7 +17,7 @@ int main(void)
 	char *p = malloc(bytes);
 	void *aligned = NULL;
 
-	probe_limit(60);
+	probe_limit();
 	memset(p, 1, bytes);
 	for (int i = 0; i < 400; i++) {
 		size_t next = bytes + bytes / 100;

@@ -16,7 +16,7 @@ int main(void)
 	long faults = 0;
 	char mode[64] = "";
 
-	probe_limit(60);
+	probe_limit();
 	probe_read("/sys/kernel/mm/transparent_hugepage/enabled", mode, sizeof(mode));
 	if (strstr(mode, "[madvise]") == NULL && strstr(mode, "[always]") == NULL)
 		probe_skip("no transparent huge pages here");

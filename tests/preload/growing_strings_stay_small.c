@@ -32,7 +32,7 @@ int main(void)
 	size_t rss = probe_rss_anon(0);
 	char *s = grow(4400 * KIB);
 
-	probe_limit(60);
+	probe_limit();
 	rss = probe_rss_anon(0) - rss;
 	probe_require(s[4 * MIB] == 1 && s[1] == 1, "content is lost");
 	/* with what it was before, until that has gone */

@@ -50,7 +50,7 @@ int main(void)
 	pthread_t thread[4];
 	char *p;
 
-	probe_limit(100);
+	probe_limit();
 	for (uintptr_t i = 0; i < 4; i++)
 		pthread_create(&thread[i], NULL, work, (void *)i);
 	pid_t pid = fork();
@@ -60,7 +60,7 @@ int main(void)
 	}
 	for (int i = 0; i < 4; i++)
 		pthread_join(thread[i], NULL);
-	probe_child_ok(pid, 60000, "child");
+	probe_child_ok(pid, "child");
 
 	aligned();
 	p = malloc(60);

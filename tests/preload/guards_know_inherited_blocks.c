@@ -12,7 +12,7 @@ int main(void)
 {
 	struct inherited all;
 
-	probe_limit(100);
+	probe_limit();
 	inherited_make(&all);
 	pid_t pid = fork();
 	if (pid == 0) {
@@ -21,7 +21,7 @@ int main(void)
 		free(all.longer);
 		exit(0);
 	}
-	probe_child_ok(pid, 60000, "child");
+	probe_child_ok(pid, "child");
 	inherited_resize(&all);
 	free(all.longer);
 	inherited_by_raw_child();

@@ -72,13 +72,13 @@ int main(int argc, char **argv)
 {
 	/* A helper's stack is not made for the trap flag that it would inherit. */
 	setenv("TIERMALLOC_THREAD", "never", 1);
-	probe_limit(100);
+	probe_limit();
 	if (argc > 1) {
 		run();
 		return 0;
 	}
-	probe_child_ok(probe_again(argv[0], "on"), 90000, "with a ledger");
+	probe_child_ok(probe_again(argv[0], "on"), "with a ledger");
 	setenv("TIERMALLOC_LEDGER", "off", 1);
-	probe_child_ok(probe_again(argv[0], "off"), 90000, "without a ledger");
+	probe_child_ok(probe_again(argv[0], "off"), "without a ledger");
 	return 0;
 }

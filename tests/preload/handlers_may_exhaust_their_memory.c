@@ -65,7 +65,7 @@ int main(void)
 	struct sigaction action = {.sa_sigaction = stop, .sa_flags = SA_SIGINFO};
 	unsigned char *p;
 
-	probe_limit(100);
+	probe_limit();
 	sigaction(SIGTRAP, &action, NULL);
 	free(weights(3000));
 	trap_begin();

@@ -55,7 +55,7 @@ int main(void)
 	unsigned char *old[50];
 	int round = 0;
 
-	probe_limit(100);
+	probe_limit();
 	for (int i = 0; i < 50; i++) {
 		old[i] = malloc((size_t)i * 100 + 1);
 		memset(old[i], i, (size_t)i * 100 + 1);

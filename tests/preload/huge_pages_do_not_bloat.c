@@ -30,7 +30,7 @@ static void churn(const char *mode)
 	size_t live = 0, most = 0;
 	uint64_t seed = 59;
 
-	probe_limit(40);
+	probe_limit();
 	for (int i = 0; i < 50; i++)
 		block[i] = calloc(1, 2000);
 	long huge = probe_field("/proc/self/smaps_rollup", "AnonHugePages");
@@ -74,7 +74,7 @@ int main(void)
 		pid_t pid = fork();
 		if (pid == 0)
 			churn(always ? "always" : "madvise");
-		int status = probe_wait(pid, 40000);
+		int status = probe_wait(pid);
 		if (always)
 			set(original);
 		probe_require(status == 0, "churn ended with %#x", (unsigned)status);

@@ -49,7 +49,7 @@ int main(int argc, char **argv)
 	if (argc < 2) {
 		for (int i = 0; i < 3; i++) {
 			setenv("TIERMALLOC_HUGE", modes[i], 1);
-			claim(claim_again(claim_preload(), modes[i], NULL, 30) == 0, "HUGE=%s",
+			claim(claim_again(claim_preload(), modes[i], NULL) == 0, "HUGE=%s",
 			      modes[i]);
 		}
 		return claim_end();

@@ -12,7 +12,7 @@ int main(void)
 {
 	static unsigned char *block[BLOCKS];
 
-	probe_limit(60);
+	probe_limit();
 	for (int i = 0; i < BLOCKS; i++) {
 		block[i] = malloc(BYTES + (size_t)i * 4096);
 		probe_require(block[i] != NULL, "malloc is NULL");
@@ -20,11 +20,8 @@ int main(void)
 	}
 	for (int i = 0; i < BLOCKS; i++)
 		free(block[i]);
-	size_t rss = probe_wait_rss(0, 50 * MIB, 5000);
-	probe_require(rss <= 50 * MIB, "%zu MiB are still held after 5 s of sleep", rss / MIB);
-	uint64_t end = probe_now_us() + 3000000;
-	while (probe_status(0, "Threads") != 1 && probe_now_us() < end)
-		probe_sleep_ms(50);
-	probe_require(probe_status(0, "Threads") == 1, "a thread stays in an idle process");
+	size_t rss = probe_wait_rss(0, 50 * MIB);
+	probe_require(rss <= 50 * MIB, "%zu MiB are still held in sleep", rss / MIB);
+	probe_require(probe_wait_threads(0) == 1, "a thread stays in an idle process");
 	return 0;
 }

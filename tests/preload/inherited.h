@@ -76,7 +76,7 @@ static inline void inherited_by_raw_child(void)
 	}
 	inherited_resize(&all);
 	probe_require(write(go[1], &c, 1) == 1, "no word to the child");
-	probe_child_ok(pid, 60000, "raw child");
+	probe_child_ok(pid, "raw child");
 	free(all.longer);
 }
 

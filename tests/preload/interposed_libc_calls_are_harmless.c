@@ -71,11 +71,11 @@ int main(int argc, char **argv)
 			NULL};
 		char *const *commands[] = {ls, ldd, sh};
 		for (int c = 0; c < 3; c++) {
-			int status = claim_run(lists[i], commands[c], &out, 20);
+			int status = claim_run(lists[i], commands[c], &out);
 			claim(status == 0 && out.length, "%s under '%s': %d, %.200s",
 			      commands[c][0], lists[i], status, out.text);
 		}
-		int status = claim_again(lists[i], "child", &out, 30);
+		int status = claim_again(lists[i], "child", &out);
 		claim(status == 0, "'%s': %d, %.300s", lists[i], status, out.text);
 	}
 	return claim_end();

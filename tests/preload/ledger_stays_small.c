@@ -43,7 +43,7 @@ int main(int argc, char **argv)
 {
 	static char *live[20000];
 
-	probe_limit(60);
+	probe_limit();
 	if (argc > 1 && argv[1][0] == 's') {
 		deep(10, 10);
 		return 0;
@@ -56,9 +56,9 @@ int main(int argc, char **argv)
 	}
 	mkdir("ledgers", 0700);
 	setenv("TIERMALLOC_DIR", "ledgers", 1);
-	probe_child_ok(probe_again(argv[0], "small"), 20000, "small");
+	probe_child_ok(probe_again(argv[0], "small"), "small");
 	size_t small = bytes_in("ledgers");
-	probe_child_ok(probe_again(argv[0], "large"), 50000, "large");
+	probe_child_ok(probe_again(argv[0], "large"), "large");
 	size_t bytes = bytes_in("ledgers");
 	probe_require(small > 0 && small < MIB / 2, "a small process left %zu bytes", small);
 	probe_require(bytes <= 9 * MIB, "%zu KiB of files", bytes / KIB);

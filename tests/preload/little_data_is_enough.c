@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 {
 	static const size_t few[] = {1, 20, 80, 240, 730, 2200, 6000, 12000, 20000, 30000, 50000};
 
-	probe_limit(110);
+	probe_limit();
 	if (argc == 1) {
 		set_limit(LITTLE);
 		execl("/proc/self/exe", argv[0], "limited", (char *)NULL);

@@ -61,12 +61,12 @@ static void limited(char *self, int kind, size_t bytes, const char *name)
 		execl(self, self, "limited", NULL);
 		_exit(9);
 	}
-	probe_child_ok(pid, 100000, name);
+	probe_child_ok(pid, name);
 }
 
 int main(int argc, char **argv)
 {
-	probe_limit(110);
+	probe_limit();
 	if (argc > 1) {
 		use();
 		return 0;

@@ -19,7 +19,7 @@ static void fill_until_limit(void)
 	struct rlimit limit;
 	size_t got = 0;
 
-	probe_limit(30);
+	probe_limit();
 	free(malloc(100));
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	limit.rlim_cur = limit.rlim_max < 64 * MIB ? limit.rlim_max : 64 * MIB;
@@ -52,7 +52,7 @@ static void little_is_enough(void)
 {
 	struct rlimit limit;
 
-	probe_limit(30);
+	probe_limit();
 	free(malloc(100));
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	limit.rlim_cur = MIB;
@@ -86,15 +86,15 @@ int main(void)
 {
 	pid_t pid;
 
-	probe_limit(60);
+	probe_limit();
 	pid = fork();
 	if (pid == 0)
 		fill_until_limit();
-	probe_child_ok(pid, 30000, "mlockall");
+	probe_child_ok(pid, "mlockall");
 	pid = fork();
 	if (pid == 0)
 		little_is_enough();
-	probe_child_ok(pid, 30000, "a little locked memory");
+	probe_child_ok(pid, "a little locked memory");
 	locked_block(40000);
 	locked_block(300000);
 	locked_block(5 * MIB);

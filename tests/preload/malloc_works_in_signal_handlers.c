@@ -124,7 +124,7 @@ int main(void)
 	struct sigaction action;
 	pthread_t t[THREADS];
 
-	probe_limit(getenv("TM_LONG") ? 700 : 20);
+	probe_limit();
 	memset(&action, 0, sizeof(action));
 	action.sa_handler = on_timer;
 	action.sa_flags = SA_RESTART;

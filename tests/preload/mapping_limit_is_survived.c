@@ -52,7 +52,7 @@ int main(void)
 	static unsigned char *block[BLOCKS], *more[BLOCKS], *small[10000];
 	size_t bytes;
 
-	probe_limit(60);
+	probe_limit();
 	for (size_t i = 0; i < 10000; i++)
 		small[i] = calloc(1, i % 3000 + 1);
 	allocate(block, 3 * MIB);

@@ -85,7 +85,7 @@ static void next_owners(enum how how, size_t bytes)
 			memset(p[i], 0x7f, bytes / part[i % 4]);
 		_exit(0);
 	}
-	probe_require(probe_wait(pid, 60000) == 0, "after %s: the child failed", name[how]);
+	probe_require(probe_wait(pid) == 0, "after %s: the child failed", name[how]);
 	for (size_t i = 0; i < OWNERS; i++) {
 		probe_require(p[i][0] == 0x30 + i, "after %s of %zu: shared with a child",
 			      name[how], bytes);
@@ -140,8 +140,7 @@ static void last_pages(size_t bytes)
 					_exit(1);
 		_exit(0);
 	}
-	probe_require(probe_wait(pid, 60000) == 0, "last pages of %zu bytes are wiped in a child",
-		      bytes);
+	probe_require(probe_wait(pid) == 0, "last pages of %zu bytes are wiped in a child", bytes);
 	for (size_t i = 0; i < BLOCKS; i++)
 		free(p[i]);
 }
@@ -150,7 +149,7 @@ int main(void)
 {
 	static const size_t sizes[] = {192 * KIB, MIB, 8 * MIB};
 
-	probe_limit(110);
+	probe_limit();
 	for (enum how how = 0; how < WAYS; how++)
 		for (size_t i = 0; i < 3; i++)
 			end_with_block(how, sizes[i]);

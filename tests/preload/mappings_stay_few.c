@@ -30,7 +30,7 @@ int main(void)
 	uint64_t seed = 17;
 	long before = count_mappings(), most = 0;
 
-	probe_limit(60);
+	probe_limit();
 	for (int i = 0; i < ROUNDS; i++) {
 		size_t at = probe_random(&seed) % LIVE, bytes = 8000 + probe_random(&seed) % 192000;
 		free(block[at]);

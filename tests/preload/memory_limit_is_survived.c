@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 
 	for (int i = 0; i < 3; i++) {
 		if (argc == 1) {
-			int status = claim_again(claim_preload(), parts[i].part, &out, 60);
+			int status = claim_again(claim_preload(), parts[i].part, &out);
 			claim(status == 0, "%s: %d, %.600s", parts[i].part, status, out.text);
 		} else if (strcmp(argv[1], parts[i].part) == 0) {
 			rlim_t bytes = (rlim_t)(claim_status_kib("VmSize:") + (parts[i].mib << 10))

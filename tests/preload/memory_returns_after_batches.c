@@ -73,14 +73,14 @@ static void in_parallel(void *(*job)(void *), bool cancel)
 static void require_small(const char *after)
 {
 	/* up to 32 MiB of free memory may stay: a helper is worth its start from there on */
-	size_t most = 48 * MIB, rss = probe_wait_rss(0, most, 5000);
+	size_t most = 48 * MIB, rss = probe_wait_rss(0, most);
 
 	probe_require(rss <= most, "%zu MiB stay after %s", rss / MIB, after);
 }
 
 int main(void)
 {
-	probe_limit(60);
+	probe_limit();
 	for (uintptr_t i = 0; i < THREADS; i++)
 		work((void *)i);
 	require_small("batches in sequence");

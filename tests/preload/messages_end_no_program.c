@@ -53,7 +53,7 @@ int main(int argc, char **argv)
 {
 	static const char *const modes[] = {"closed pipe", "waiting", "ignored", "full file"};
 
-	probe_limit(60);
+	probe_limit();
 	if (argc > 1)
 		return use(argv[1]);
 	for (int i = 0; i < 4; i++) {
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 
 		if (pid == 0)
 			be(argv[0], modes[i]);
-		probe_child_ok(pid, 20000, modes[i]);
+		probe_child_ok(pid, modes[i]);
 	}
 	return 0;
 }

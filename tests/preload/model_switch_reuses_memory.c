@@ -28,7 +28,7 @@ int main(void)
 	static void *kept[SWITCHES * 64];
 	size_t most = 0;
 
-	probe_limit(60);
+	probe_limit();
 	for (size_t i = 0; i < SWITCHES; i++) {
 		size_t n = load(block, i + 1, i % 2 ? 160000 : 9 * MIB);
 		for (size_t k = 0; k < 64; k++)

@@ -24,6 +24,6 @@ int main(void)
 C
 musl-gcc -o p p.c || { echo "musl-gcc does not work"; exit 77; }
 [ "$(./p)" = ok ] || { echo "musl programs do not run here"; exit 77; }
-said=$(LD_PRELOAD=$TM_LIB timeout 20 ./p 2>&1)
+said=$(LD_PRELOAD=$TM_LIB ./p 2>&1)
 status=$?
 [ $status = 0 ] && [ "$(tail -1 <<<"$said")" = ok ] || { echo "status $status: $said" | head -20; exit 1; }

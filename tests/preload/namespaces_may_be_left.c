@@ -38,7 +38,7 @@ int main(void)
 {
 	int failed = 0, rounds = 400;
 
-	probe_limit(110);
+	probe_limit();
 	if (!help())
 		probe_skip("no second thread comes here");
 	/* refused exactly while there is a second thread, else without effect */

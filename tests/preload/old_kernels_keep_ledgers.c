@@ -63,7 +63,7 @@ static void use(bool fill)
 		probe_visit_allocator(seed);
 		exit(0);
 	}
-	probe_child_ok(pid, 20000, "fork");
+	probe_child_ok(pid, "fork");
 }
 
 static size_t bytes_of(pid_t pid, const char *folder)
@@ -105,7 +105,7 @@ int main(int argc, char **argv)
 {
 	pid_t pid;
 
-	probe_limit(60);
+	probe_limit();
 	if (argc > 1) {
 		use(argv[1][0] == 'f');
 		return 0;
@@ -113,9 +113,9 @@ int main(int argc, char **argv)
 	probe_require(mkdir("small", 0700) == 0, "small: %s", strerror(errno));
 	setenv("TIERMALLOC_DIR", "ledgers", 1);
 	pid = start(argv[0], "plain");
-	probe_child_ok(pid, 30000, "plain");
+	probe_child_ok(pid, "plain");
 	probe_require(bytes_of(pid, "ledgers") > 600000, "its ledger has %zu bytes",
 		      bytes_of(pid, "ledgers"));
-	probe_child_ok(start(argv[0], "full"), 30000, "full");
+	probe_child_ok(start(argv[0], "full"), "full");
 	return 0;
 }

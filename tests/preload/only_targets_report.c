@@ -42,7 +42,7 @@ int main(int argc, char **argv)
 
 	if (argc > 1)
 		return leaf(argv);
-	probe_limit(60);
+	probe_limit();
 	probe_beside(lib, sizeof(lib), "libatfork_allocates.so");
 	snprintf(list, sizeof(list), "%s:%s", ours, lib);
 	ssize_t n = readlink("/proc/self/exe", command, sizeof(command) - 1);

@@ -31,11 +31,11 @@ static int child(void)
 static void under(const char *list)
 {
 	static struct claim_output out;
-	int status = claim_again(list, "child", &out, 20);
+	int status = claim_again(list, "child", &out);
 	char *ls[] = {(char[]){"ls"}, (char[]){"/"}, NULL};
 
 	claim(status == 0, "'%s': %d, %.200s", list, status, out.text);
-	status = claim_run(list, ls, &out, 20);
+	status = claim_run(list, ls, &out);
 	claim(status == 0 && strstr(out.text, "proc"), "ls under '%s': %d, %.200s", list, status,
 	      out.text);
 }

@@ -28,7 +28,7 @@ int main(void)
 	char mode[64] = "";
 	long before, faults = 0;
 
-	probe_limit(60);
+	probe_limit();
 	probe_read("/sys/kernel/mm/transparent_hugepage/enabled", mode, sizeof(mode));
 	if (strstr(mode, "[madvise]") == NULL && strstr(mode, "[always]") == NULL)
 		probe_skip("no transparent huge pages here");
@@ -38,7 +38,7 @@ int main(void)
 		before = probe_minor_faults();
 		step();
 		faults = probe_minor_faults() - before;
-		size_t rss = probe_wait_rss(0, 20 * MIB, 5000);
+		size_t rss = probe_wait_rss(0, 20 * MIB);
 		probe_require(rss <= 20 * MIB, "%zu MiB stay in a pause", rss / MIB);
 	}
 	probe_require(faults < 12000, "%ld faults in a step", faults);

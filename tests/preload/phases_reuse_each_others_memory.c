@@ -32,7 +32,7 @@ int main(void)
 	static const size_t sizes[] = {300, 5000, 3 * MIB, 256, 30000, 90000, 700000};
 	pthread_t t;
 
-	probe_limit(60);
+	probe_limit();
 	for (size_t round = 0; round < 14; round++) {
 		void *size = (void *)(uintptr_t)sizes[round % 7];
 		if (round % 3 == 0) {

@@ -42,7 +42,7 @@ int main(void)
 	unsigned long nodes = 1;
 	int policy;
 
-	probe_limit(30);
+	probe_limit();
 	pin_to_last();
 	if (syscall(SYS_set_mempolicy, MPOL_INTERLEAVE, &nodes, 64UL) != 0)
 		probe_skip("no NUMA policies: %s", strerror(errno));

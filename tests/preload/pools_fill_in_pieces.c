@@ -28,7 +28,7 @@ static void visit(size_t bytes, int count, size_t all)
 
 int main(void)
 {
-	probe_limit(60);
+	probe_limit();
 	visit(768 * KIB, 80, 32 * 768 * KIB);
 	visit(5 * MIB, 60, 4 * 5 * MIB);
 	return 0;

@@ -49,7 +49,7 @@ int main(void)
 	pthread_t thread[THREADS];
 	uint64_t seed = 99;
 
-	probe_limit(60);
+	probe_limit();
 	for (uintptr_t i = 0; i < THREADS; i++)
 		pthread_create(&thread[i], NULL, churn, (void *)i);
 	for (int i = 0; i < 60; i++) {
@@ -59,7 +59,7 @@ int main(void)
 			visit(&seed, 200);
 			_exit(0);
 		}
-		probe_child_ok(pid, 20000, i % 2 ? "fork" : "raw fork");
+		probe_child_ok(pid, i % 2 ? "fork" : "raw fork");
 		visit(&seed, 20);
 	}
 	atomic_store(&stop, true);

@@ -53,7 +53,7 @@ int main(void)
 	struct timespec wait = {0, 20000000};
 	int received = 0;
 
-	probe_limit(30);
+	probe_limit();
 	require_untouched("at the start");
 	signal(SIGUSR1, on_signal);
 	sigemptyset(&two);
@@ -72,7 +72,7 @@ int main(void)
 		work();
 		received += sigtimedwait(&two, NULL, &wait) == SIGUSR2;
 	}
-	probe_child_ok(pid, 10000, "sender");
+	probe_child_ok(pid, "sender");
 	require_untouched("after work");
 	probe_require(handled > 50 && received > 5, "%d and %d signals came", (int)handled,
 		      received);

@@ -21,7 +21,7 @@ static void live_as_child(int wait_for)
 {
 	char byte;
 
-	probe_limit(20);
+	probe_limit();
 	probe_require(read(wait_for, &byte, 1) == 1, "the parent is gone");
 	for (unsigned i = 0; i < BLOCKS; i++) {
 		if (i % 2 == 0)
@@ -56,7 +56,7 @@ static void *have_a_child(void *arg)
 			}
 		}
 	probe_require(write(pipe_ends[1], "", 1) == 1, "no write");
-	probe_child_ok(pid, 25000, arg == NULL ? "a thread with a heap" : "one without");
+	probe_child_ok(pid, arg == NULL ? "a thread with a heap" : "one without");
 	close(pipe_ends[0]);
 	close(pipe_ends[1]);
 	return NULL;
@@ -75,7 +75,7 @@ int main(void)
 {
 	pthread_t t;
 
-	probe_limit(60);
+	probe_limit();
 	/* from 4 MiB on there is a ledger */
 	for (int i = 0; i < 100; i++)
 		memset(malloc(100000), 1, 100000);

@@ -64,7 +64,7 @@ int main(void)
 	int pagemap = open("/proc/self/pagemap", O_RDONLY);
 	size_t gone = 0, unseen = 0;
 
-	probe_limit(60);
+	probe_limit();
 	probe_require(symbol != NULL, "libwatch_release.so is not loaded");
 	memcpy(&covers, &symbol, sizeof(covers));
 	if (pagemap < 0)

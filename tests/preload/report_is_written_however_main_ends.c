@@ -86,7 +86,7 @@ int main(int argc, char **argv)
 					   "signal", "_exit", "abort",  "kill"};
 	static char report[65536];
 
-	probe_limit(60);
+	probe_limit();
 	if (argc > 1)
 		return end(argv[1]);
 	mkdir("reports", 0700);
@@ -94,7 +94,7 @@ int main(int argc, char **argv)
 	setenv("TIERMALLOC_REPORT_FILE", "reports/%p.txt", 1);
 	for (int i = 0; i < 8; i++) {
 		pid_t pid = probe_again(argv[0], ways[i]);
-		int status = probe_wait(pid, 10000), n = count_reports(report, sizeof(report));
+		int status = probe_wait(pid), n = count_reports(report, sizeof(report));
 		probe_require(status != -1, "%s: no end", ways[i]);
 		probe_require(i > 4 || status == 0, "%s: ended with %#x", ways[i],
 			      (unsigned)status);

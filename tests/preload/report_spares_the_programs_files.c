@@ -55,7 +55,7 @@ static void run(char *self, const char *mode, int without_descriptors)
 		execl("/proc/self/exe", self, mode, (char *)NULL);
 		_exit(127);
 	}
-	probe_child_ok(pid, 20000, mode);
+	probe_child_ok(pid, mode);
 	require_own_text(mode);
 }
 
@@ -70,7 +70,7 @@ static void require_clean_stdout(char *self)
 		execl("/proc/self/exe", self, "print", (char *)NULL);
 		_exit(127);
 	}
-	probe_child_ok(pid, 20000, "print");
+	probe_child_ok(pid, "print");
 	probe_read("out", seen, sizeof(seen));
 	probe_require(strcmp(seen, "{\"json\": true}\n") == 0, "stdout is: %s", seen);
 	close(out);
@@ -78,7 +78,7 @@ static void require_clean_stdout(char *self)
 
 int main(int argc, char **argv)
 {
-	probe_limit(60);
+	probe_limit();
 	if (argc > 1 && strcmp(argv[1], "print") == 0) {
 		free(malloc(20 * MIB));
 		puts("{\"json\": true}");

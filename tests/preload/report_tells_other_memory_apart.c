@@ -13,7 +13,7 @@ int main(int argc, char **argv)
 {
 	static char report[65536], chunk[MIB];
 
-	probe_limit(30);
+	probe_limit();
 	if (argc > 1) {
 		int fd = open("data", O_RDWR | O_CREAT | O_TRUNC, 0600);
 		for (int i = 0; i < 100; i++)
@@ -29,7 +29,7 @@ int main(int argc, char **argv)
 		return heap[MIB] - own[MIB];
 	}
 	unlink("report.txt");
-	probe_child_ok(probe_again(argv[0], "work"), 20000, "work");
+	probe_child_ok(probe_again(argv[0], "work"), "work");
 	probe_require(probe_read("report.txt", report, sizeof(report)) > 0, "no report");
 	/* 50 MiB in whatever unit: 50.0 MiB, 52428800, 51200 KiB ... */
 	probe_require(strstr(report, "50.") != NULL || strstr(report, "5242") != NULL ||

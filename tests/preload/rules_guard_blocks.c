@@ -84,7 +84,7 @@ int main(void)
 	pthread_t thread;
 	char *p;
 
-	probe_limit(60);
+	probe_limit();
 	overrun(100);
 	spill(99);
 	spill(300);

@@ -17,7 +17,7 @@ int main(void)
 	void *p[5];
 	size_t rss;
 
-	probe_limit(60);
+	probe_limit();
 	p[0] = malloc(200000);
 	memset(p[0], 1, 100);
 	free(p[0]);
@@ -33,7 +33,7 @@ int main(void)
 	}
 	for (int i = 0; i < 5; i++)
 		free(p[i]);
-	rss = probe_wait_rss(0, 15 * MIB, 3000);
+	rss = probe_wait_rss(0, 15 * MIB);
 	probe_require(rss < 15 * MIB, "more is kept than was asked for: %zu", rss);
 	probe_require(rss >= 10 * MIB, "not kept: %zu", rss);
 	long faults = probe_minor_faults();

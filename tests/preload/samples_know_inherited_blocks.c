@@ -10,14 +10,14 @@ int main(void)
 {
 	struct inherited all;
 
-	probe_limit(100);
+	probe_limit();
 	inherited_make(&all);
 	pid_t pid = fork();
 	if (pid == 0) {
 		inherited_resize(&all);
 		exit(0);
 	}
-	probe_child_ok(pid, 60000, "child");
+	probe_child_ok(pid, "child");
 	inherited_resize(&all);
 	inherited_by_raw_child();
 	return 0;

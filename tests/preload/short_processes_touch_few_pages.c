@@ -20,7 +20,7 @@ static void fork_often(void)
 
 		if (pid == 0)
 			_exit(0);
-		probe_child_ok(pid, 30000, "child");
+		probe_child_ok(pid, "child");
 	}
 	free(p);
 }
@@ -54,7 +54,7 @@ int main(int argc, char **argv)
 	const char *library = getenv("LD_PRELOAD");
 
 	(void)argv;
-	probe_limit(110);
+	probe_limit();
 	if (argc > 1) {
 		fork_often();
 		return 0;

@@ -14,7 +14,7 @@ int main(void)
 	uint64_t seed = 69;
 	size_t n = 0, live = 0;
 
-	probe_limit(60);
+	probe_limit();
 	for (int round = 0; round < 4; round++) {
 		for (size_t i = 0; i < BLOCKS; i++) {
 			size_t bytes = 16 + probe_random(&seed) % (i % 50 ? 2000 : 300000);
@@ -31,7 +31,7 @@ int main(void)
 			free(block[(i * 7919) % BLOCKS]);
 	}
 	/* what one survivor may pin, and the two lists */
-	size_t most = live + n * 64 * KIB + 8 * MIB, rss = probe_wait_rss(0, most, 6000);
+	size_t most = live + n * 64 * KIB + 8 * MIB, rss = probe_wait_rss(0, most);
 	probe_require(rss <= most, "%zu MiB stay for %zu KiB live in %zu blocks", rss / MIB,
 		      live / KIB, n);
 	while (n-- > 0)

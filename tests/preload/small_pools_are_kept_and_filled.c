@@ -60,10 +60,10 @@ int main(void)
 	size_t rss;
 	long faults;
 
-	probe_limit(100);
+	probe_limit();
 	rss = probe_rss_anon(0);
 	take(4096, COUNT);
-	rss = probe_wait_rss_above(0, rss + (size_t)2000 * 4096, 30000);
+	rss = probe_wait_rss_above(0, rss + (size_t)2000 * 4096);
 	probe_require(live(TIERMALLOC_PERSISTENT) >= persistent + COUNT * 4096, "another tier");
 	give(COUNT);
 	malloc_trim(0);
@@ -85,7 +85,7 @@ int main(void)
 
 	rss = probe_rss_anon(0);
 	take(40960, 60);
-	(void)probe_wait_rss_above(0, rss + (size_t)72 * 40960, 30000);
+	(void)probe_wait_rss_above(0, rss + (size_t)72 * 40960);
 	give(60);
 	malloc_trim(0);
 	faults = probe_minor_faults();

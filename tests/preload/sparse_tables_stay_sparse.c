@@ -13,7 +13,7 @@ int main(void)
 	size_t before = probe_rss_anon(0);
 	unsigned char *table = calloc(1, GIB);
 
-	probe_limit(30);
+	probe_limit();
 	probe_require(table != NULL, "calloc is NULL");
 	for (size_t i = 0; i < 64; i++)
 		table[i * 16 * MIB] = 1;

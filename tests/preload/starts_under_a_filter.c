@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 	static const int errors[] = {EPERM, ENOSYS};
 	char said[512];
 
-	probe_limit(30);
+	probe_limit();
 	if (argc > 1) {
 		probe_churn(50);
 		probe_sleep_ms(700);
@@ -45,7 +45,7 @@ int main(int argc, char **argv)
 		pid_t pid = fork();
 		if (pid == 0)
 			start(argv[0], errors[i], out);
-		int status = probe_wait(pid, 20000);
+		int status = probe_wait(pid);
 		probe_read("said", said, sizeof(said));
 		unlink("said");
 		close(out);

@@ -33,8 +33,8 @@ int main(int argc, char **argv)
 			char part[8];
 			snprintf(part, sizeof(part), "%d%d", set, threaded);
 			if (argc == 1) {
-				int plain = claim_again("", part, &out, 20);
-				int status = claim_again(claim_preload(), part, &out, 20);
+				int plain = claim_again("", part, &out);
+				int status = claim_again(claim_preload(), part, &out);
 				claim(plain == 0, "%s does not load in a plain process",
 				      sets[set][0]);
 				claim(status == plain, "%s: %d without us, %d with us: %.200s",

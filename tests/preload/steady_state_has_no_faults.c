@@ -47,7 +47,7 @@ int main(void)
 	void *seen[4] = {NULL};
 	size_t addresses = 0;
 
-	probe_limit(60);
+	probe_limit();
 	measure(single, "8 MiB");
 	measure(request, "request");
 	for (int i = 0; i < 1000; i++) {

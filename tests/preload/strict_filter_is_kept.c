@@ -64,7 +64,7 @@ static void filtered(uint32_t otherwise)
 	int statm = open("/proc/self/statm", O_RDONLY);
 	pthread_t t;
 
-	probe_limit(30);
+	probe_limit();
 	probe_visit_allocator(1);
 	probe_require(pthread_create(&t, NULL, early_thread, NULL) == 0, "no thread");
 	while (started == 0)
@@ -93,9 +93,9 @@ int main(int argc, char **argv)
 {
 	if (argc > 1)
 		filtered(argv[1][0] == 'k' ? SECCOMP_RET_KILL_PROCESS : FILTER_ERROR(EPERM));
-	probe_child_ok(probe_again(argv[0], "kill"), 30000, "killing filter");
-	probe_child_ok(probe_again(argv[0], "refuse"), 30000, "refusing filter");
+	probe_child_ok(probe_again(argv[0], "kill"), "killing filter");
+	probe_child_ok(probe_again(argv[0], "refuse"), "refusing filter");
 	setenv("TIERMALLOC_REPORT", "exit", 1);
-	probe_child_ok(probe_again(argv[0], "refuse"), 30000, "refusing filter, report");
+	probe_child_ok(probe_again(argv[0], "refuse"), "refusing filter, report");
 	return 0;
 }

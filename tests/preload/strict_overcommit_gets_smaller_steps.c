@@ -49,7 +49,7 @@ static void work(void)
 
 int main(int argc, char **argv)
 {
-	probe_limit(60);
+	probe_limit();
 	if (argc > 1) {
 		work();
 		return 0;
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
 		execl("/proc/self/exe", argv[0], "work", (char *)NULL);
 		_exit(127);
 	}
-	probe_child_ok(pid, 30000, "limit before the start");
+	probe_child_ok(pid, "limit before the start");
 	probe_visit_allocator(2);
 	refuse_large();
 	work();

@@ -35,7 +35,7 @@ int main(void)
 {
 	int count = 0;
 
-	probe_limit(100);
+	probe_limit();
 	trap_jump_install();
 	do {
 		char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,

@@ -47,7 +47,7 @@ int main(void)
 {
 	pthread_attr_t attr;
 
-	probe_limit(110);
+	probe_limit();
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK);
 	for (size_t i = 0; i < THREADS; i++)

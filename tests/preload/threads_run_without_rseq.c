@@ -28,7 +28,7 @@ int main(void)
 {
 	pthread_t t[8];
 
-	probe_limit(20);
+	probe_limit();
 	thread(NULL);
 	for (int i = 0; i < 8; i++)
 		probe_require(pthread_create(&t[i], NULL, thread, NULL) == 0, "no thread");

@@ -16,7 +16,7 @@ int main(void)
 {
 	static unsigned char *small[BLOCKS], *large[LARGE];
 
-	probe_limit(30);
+	probe_limit();
 	for (size_t i = 0; i < LARGE; i++) {
 		large[i] = malloc(3 * MIB + i * 10000);
 		memset(large[i], 1, 3 * MIB + i * 10000);

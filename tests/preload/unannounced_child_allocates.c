@@ -38,7 +38,7 @@ static void *work(void *arg)
 static void child(uint64_t seed)
 {
 	signal(SIGALRM, SIG_DFL);
-	probe_limit(5);
+	probe_limit();
 	for (int i = 0; i < 200; i++)
 		swap_block(&seed);
 	probe_visit_allocator(seed);
@@ -71,7 +71,7 @@ int main(void)
 		pid_t pid = start(round % 3);
 		if (pid == 0)
 			child((uint64_t)round + 1);
-		probe_child_ok(pid, 6000, name[round % 3]);
+		probe_child_ok(pid, name[round % 3]);
 	}
 	stop = true;
 	for (int i = 0; i < WORKERS; i++)

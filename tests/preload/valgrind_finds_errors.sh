@@ -5,7 +5,6 @@
 # all the same, with our allocator inside.
 # Failure: false errors from inside the allocator, or real ones not found.
 # needs: gcc valgrind
-# timeout: 180
 set -u
 cd "$TMPDIR" || exit 1
 cat > prog.c <<'END'
@@ -28,13 +27,13 @@ int main(int argc, char **argv)
 }
 END
 gcc -O0 -g -fno-builtin -o prog prog.c || exit 1
-run() { timeout 150 env LD_PRELOAD="$TM_LIB" valgrind -q --error-exitcode=9 --leak-check=full \
+run() { env LD_PRELOAD="$TM_LIB" valgrind -q --error-exitcode=9 --leak-check=full \
 	"--soname-synonyms=somalloc=libtiermalloc*" "$@" >out 2>&1; }
 run ./prog || { echo "errors in a clean program"; cat out; exit 1; }
 run ./prog x && { echo "an invalid write was not found"; cat out; exit 1; }
 grep -q 'Invalid write of size 1' out || { echo "no invalid write"; cat out; exit 1; }
 grep -q '100 bytes in 1 blocks are definitely lost' out || { echo "no leak"; cat out; exit 1; }
-timeout 150 env LD_PRELOAD="$TM_LIB" valgrind -q --soname-synonyms=somalloc=nouserintercepts ./prog >out 2>&1 ||
+env LD_PRELOAD="$TM_LIB" valgrind -q --soname-synonyms=somalloc=nouserintercepts ./prog >out 2>&1 ||
 	{ echo "our allocator fails under valgrind"; cat out; exit 1; }
 
 # names that valgrind does not know, with those that it does
@@ -61,5 +60,5 @@ int main(void)
 END
 gcc -O0 -g -w -fno-builtin -o family family.c || exit 1
 run ./family || { echo "errors where names meet that valgrind does not know"; cat out; exit 1; }
-timeout 150 env LD_PRELOAD="$TM_LIB" valgrind -q --error-exitcode=9 ./family >out 2>&1 ||
+env LD_PRELOAD="$TM_LIB" valgrind -q --error-exitcode=9 ./family >out 2>&1 ||
 	{ echo "the same without the option"; cat out; exit 1; }

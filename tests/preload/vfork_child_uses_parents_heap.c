@@ -67,7 +67,7 @@ int main(void)
 	pthread_t t[WORKERS];
 	int status, reports = 0;
 
-	probe_limit(60);
+	probe_limit();
 	for (uintptr_t i = 0; i < WORKERS; i++)
 		pthread_create(&t[i], NULL, work, (void *)i);
 	for (unsigned round = 0; round < ROUNDS; round++) {

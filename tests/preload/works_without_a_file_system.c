@@ -23,7 +23,7 @@ static void work(int statm)
 	long pages = 0;
 	pthread_t t;
 
-	probe_limit(30);
+	probe_limit();
 	for (size_t i = 0; i < 100; i++) {
 		block[i] = malloc(2 * MIB);
 		probe_require(block[i] != NULL, "malloc is NULL");
@@ -36,7 +36,7 @@ static void work(int statm)
 		probe_visit_allocator(3);
 		_exit(0);
 	}
-	probe_child_ok(pid, 10000, "fork");
+	probe_child_ok(pid, "fork");
 	for (size_t i = 0; i < 100; i++)
 		free(block[i]);
 	probe_sleep_ms(1500);
@@ -93,7 +93,7 @@ static void run(void (*mode)(char *), char *self, const char *what)
 
 	if (pid == 0)
 		mode(self);
-	probe_child_ok(pid, 30000, what);
+	probe_child_ok(pid, what);
 }
 
 static void run_empty(char *self)

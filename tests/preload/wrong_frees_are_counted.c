@@ -80,7 +80,7 @@ int main(int argc, char **argv)
 	setenv("TIERMALLOC_REPORT", "exit", 1);
 	setenv("TIERMALLOC_DEEPBIND", "keep", 1);
 	for (int i = 0; i < 2; i++) {
-		int status = claim_again(claim_preload(), i ? "mistakes" : "none", &out, 30);
+		int status = claim_again(claim_preload(), i ? "mistakes" : "none", &out);
 		claim(status == 0 && strstr(out.text, "report of process"), "%d, %.300s", status,
 		      out.text);
 		for (size_t k = 0; k < sizeof(wanted) / sizeof(*wanted); k++)

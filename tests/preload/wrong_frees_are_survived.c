@@ -281,7 +281,7 @@ int main(int argc, char **argv)
 			return claim_end();
 		}
 		if (argc == 1) {
-			int status = claim_again(claim_preload(), cases[i].name, &out, 20);
+			int status = claim_again(claim_preload(), cases[i].name, &out);
 			claim(status == 0, "%s: status %d, %.300s", cases[i].name, status,
 			      out.text);
 		}

@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# timeout: 300
 # The demo's part that needs no network: both planted leaks are found while the load runs, the
 # fragmentation report and the classes beside the tiers are shown, the page is written last.
 [ -e "$TM_LIB" ] || {

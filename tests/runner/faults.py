@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# timeout: 300
 """Page faults of a warm run: no token of an answer whose cache was reserved brings one, and neither
 does a token of a load once sessions find what others left, with the library in front."""
 import json

@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# timeout: 300
 # Caches of keys and values, with the compiler's checks of addresses and of undefined behaviour
 # where it has them.
 R=$TM_SRC/tools/runner

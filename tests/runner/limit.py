@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# timeout: 1500
+# timeout: 3600
 """Sessions in a process whose data may not pass 1.15 times what is live at the peak, by the kernel's
 limit: at least 99.9 % of them finish with the library. A thousand; in soak ten thousand, as in the
 benchmark book, whose program this runs."""

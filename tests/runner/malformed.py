@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# timeout: 600
 """Malformed model files are refused: exit status 3, one line naming the file, a field and an
 offset, no signal, little memory. Every file is a good one with one thing made wrong."""
 import os

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# timeout: 300
 """Memory of the runner: models are written in little of it, a mapped file is shared by those who
 run it and read no further than needed, and info predicts what a run takes."""
 import json

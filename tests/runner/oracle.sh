@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# timeout: 900
+# timeout: 3600
 # Logits equal, bit for bit, to those of llama.cpp's plain x86-64 back end: every type on several
 # shapes, whatever the number of threads, the way of loading and of holding keys and values.
 . "$TM_SRC/tests/runner/oracle/fetch.sh"

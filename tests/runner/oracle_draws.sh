@@ -1,6 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# timeout: 300
 # The same tokens as llama.cpp's chain of samplers draws, from equal logits and seeds.
 . "$TM_SRC/tests/runner/oracle/fetch.sh"
 oracle_fetch

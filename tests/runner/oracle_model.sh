@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# timeout: 900
+# timeout: 3600
 # The small real model that a package ships: 64 greedy tokens and their logits equal llama.cpp's
 # exactly; with the fast kernels the text begins the same and logits stay within .2 deviations.
 . "$TM_SRC/tests/runner/oracle/fetch.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# timeout: 900
+# timeout: 3600
 # Token ids equal to llama.cpp's, with and without special tokens, and the same tokens that end a
 # generation: the small real model and made ones of both kinds of vocabulary.
 . "$TM_SRC/tests/runner/oracle/fetch.sh"

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# timeout: 600
 """serve-load: answers depend on nothing but model, prompt and seed; memory that is short is waited
 for or refused and counted; request files are read strictly; statistics have the promised keys."""
 import json

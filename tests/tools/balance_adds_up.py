@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# timeout: 300
 """The balance of a process that runs, that was killed and that ended sums to its resident memory, with a
 residual of at most 1 %: of the runner at work, of Python with PYTHONMALLOC=malloc and without, of Redis with
 data, of threads and a program's own mappings; and its parts are what they should be."""

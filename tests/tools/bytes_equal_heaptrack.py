@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# timeout: 300
 # needs: heaptrack heaptrack_print c++
 """The planted-leak program: what is live at its end equals heaptrack's figure to the byte, for each of
 the program's functions that holds something. It costs a tenth of heaptrack's processor time or less

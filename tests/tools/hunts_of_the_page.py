@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # serial: yes
-# timeout: 600
 """The hunts of tiermalloc(7) run as they stand there, and print what stands there but for figures.
 
 The page's windows suit the machine that it was written on. Here their length is what gives a run about

@@ -43,7 +43,7 @@ def check(ledger):
     assert KEPT in kept and all(n % KEPT == 0 for n in kept), kept
 
 
-plain, error = java().communicate("", timeout=100)
+plain, error = java().communicate("")
 assert re.fullmatch(r"sum -?\d+ kept %d\n" % KEPT, plain), (plain, error)
 for collector in ("-XX:+UseSerialGC", "-XX:+UseG1GC"):
     directory = "ledgers" + collector[5:]
@@ -52,8 +52,8 @@ for collector in ("-XX:+UseSerialGC", "-XX:+UseG1GC"):
     ledger, = glob.glob(directory + "/*.tm")
     if collector.endswith("G1GC"):
         done = subprocess.run([TOOL, "leaks", "--json", str(run.pid)], env=dict(os.environ, TIERMALLOC_DIR=directory),
-                              capture_output=True, text=True, timeout=100)
+                              capture_output=True, text=True)
         assert done.returncode in (0, 3, 4) and json.loads(done.stdout)["schema"], done
-    rest, error = run.communicate("", timeout=100)
+    rest, error = run.communicate("")
     assert run.returncode == 0 and first + rest == plain and not error, (collector, run.returncode, first, rest, error)
     check(ledger)

@@ -39,7 +39,7 @@ def run():
     child.stdin.write(b"go\n")
     child.stdin.flush()
     try:
-        return child.pid, child.wait(90)
+        return child.pid, child.wait(600)
     except subprocess.TimeoutExpired:
         child.kill()
         child.wait()
@@ -58,7 +58,7 @@ def killed():
     try:
         pid, status = run()
     finally:
-        for _ in range(50):
+        for _ in range(5000):
             try:
                 os.rmdir(GROUP)
                 break
@@ -67,7 +67,7 @@ def killed():
     assert status == -9, status
     ledger, = glob.glob("ledgers/%d-*.tm" % pid)
     done = subprocess.run([os.environ["TM_BUILD"] + "/tiermalloc", "report", "--json", ledger], capture_output=True,
-                          text=True, timeout=60)
+                          text=True)
     assert done.returncode in (0, 3), done
     with open("counts", "rb") as f:
         counts = f.read()

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# timeout: 600
 """What other allocators map has a row of its own in the balance: pools of CPython's small objects, right
 within 1 % of what the interpreter says of itself, of every version that is here (of two in the short form); V8's heap. While the
 program runs and after it was killed. None of it is taken for tables of the library."""

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# timeout: 900
+# timeout: 3600
 """Each planted leak of leaks_subject and of Python is found at its line; innocent programs are not
 flagged. All run at once with short windows. How fast they come depends on the machine: a leak is waited
 for, an innocent is judged after so many windows, and one that is flagged is run again with other seeds, since

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# timeout: 300
 """run --python tells Python lines apart: in functions, generators, callbacks from C, threads, forked
 children, code with a name outside ASCII, after kill -9. Each Python that is there, 3.11 to 3.13; an
 older one runs as ever after one line that says so."""

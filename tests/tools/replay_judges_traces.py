@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # needs: xz
-# timeout: 300
 """The policies place the recorded engines' bytes as their lives demand, without being told the steps.
 
 Per trace: least share of bytes that were asked for after the first step's begin and went to the right

@@ -134,7 +134,7 @@ static enum outcome run_one(const struct plain_test *test)
 		run_child(test, suite);
 	if (child < 0)
 		return CRASHING;
-	outcome = judge(wait_for(child, limit > 0 ? limit : 120.0),
+	outcome = judge(wait_for(child, limit > 0 ? limit : 1200.0),
 			test->options.signal ? test->options.signal : suite->signal,
 			test->options.exit_code ? test->options.exit_code : suite->exit_code);
 	if (outcome != PASSING)

@@ -16,7 +16,7 @@ struct plain_options {
 	void (*fini)(void);
 	int signal;     /* the test must be ended by it */
 	int exit_code;  /* the test must end with it */
-	double timeout; /* seconds, 0: 120 */
+	double timeout; /* seconds, 0: 1200 */
 	bool disabled;
 	const char *description;
 };
