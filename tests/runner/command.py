@@ -14,6 +14,7 @@ import claims
 from claims import check
 
 RUN = os.path.join(os.environ["TM_BUILD"], "yi-coder-run")
+TICK = os.sysconf("SC_CLK_TCK")
 ONE, SERVE, MAKE, INFO = ["-m", "tiny.gguf"], ["serve-load", "-m", "tiny.gguf"], ["make-model"], ["info", "tiny.gguf"]
 
 
@@ -166,10 +167,13 @@ def stopped(sig, *args, again=0):
     """Ended by a signal once it can be stopped in order, and by another after `again` seconds;
     (status, output, errors)."""
     process = subprocess.Popen([RUN, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 20
-    while not caught(process.pid, sig) and process.poll() is None and time.monotonic() < deadline:
+    while not caught(process.pid, sig) and process.poll() is None:
         time.sleep(.01)
-    time.sleep(.3)
+    # At work, however slow the machine is: either it has worked for a while, or it waits.
+    before = None
+    while process.poll() is None and (used := cpu_ticks(process.pid)) != before and used < .3 * TICK:
+        before = used
+        time.sleep(.3)
     process.send_signal(sig)
     if again:
         time.sleep(again)
@@ -183,6 +187,12 @@ def caught(pid, sig):
     with open(f"/proc/{pid}/status") as f:
         mask = next((line.split()[1] for line in f if line.startswith("SigCgt")), "0")
     return int(mask, 16) >> (sig - 1) & 1
+
+
+def cpu_ticks(pid):
+    """Processor time of the process, in ticks."""
+    with open(f"/proc/{pid}/stat") as f:
+        return sum(map(int, f.read().rsplit(")", 1)[1].split()[11:13]))
 
 
 def signals():
@@ -201,9 +211,8 @@ def signals():
     check("a signal that a wrapper passes on again", status == 130 and "stopped by signal" in err, (status, err))
     with open("later", "w") as f:
         f.write('{"tokens": [300], "n": 1}\n{"tokens": [300], "n": 1, "arrive_ms": 1e8}\n')
-    start = time.monotonic()
     status, _, err = stopped(signal.SIGINT, *SERVE, "--requests", "later")
-    check("a load that waits", status == 130 and time.monotonic() - start < 10, (status, err))
+    check("a load that waits", status == 130, (status, err))
     # One answer: a wide ring and no end of it in sight.
     made = ["--shape", "tiny", "--layers", "8", "--embd", "512", "--ff", "2048"]
     run([*MAKE, *made, "-o", "slow.gguf"])

@@ -104,11 +104,12 @@ def long_answers():
 
 def arrivals():
     with open("requests", "w") as f:
-        for i in range(5):
-            f.write(json.dumps({"tokens": [300 + i], "n": 2, "arrive_ms": 100 * i}) + "\n")
+        f.write(json.dumps({"tokens": [300], "n": 2, "arrive_ms": 2000}) + "\n")
     _, _, stats = serve("--requests", "requests")
-    check("arrivals are waited for", stats["serve"]["seconds"] >= .4, stats)
-    check("and first tokens counted from them", stats["first_token_ms"]["p50"] < 390, stats)
+    ms = stats["serve"]["seconds"] * 1000
+    check("arrivals are waited for", ms >= 2000, stats)
+    # Whatever the answer took, none of the wait is in it.
+    check("and first tokens counted from them", stats["first_token_ms"]["max"] <= ms - 1990, stats)
 
 
 def repeated_requests():

@@ -16,7 +16,7 @@ LD_PRELOAD=$TM_LIB sleep 100 &
 with=$!
 sleep 100 &
 without=$!
-sleep 0.3
+until grep -q "$TM_LIB" "/proc/$with/maps" && [ "$(cat "/proc/$without/comm")" = sleep ]; do :; done
 "$tool" doctor $with >out || { echo "status with the library"; cat out; fail=1; }
 grep -q "^ok .*process: has the library ('$TM_LIB')" out || { cat out; fail=1; }
 "$tool" doctor $without >out && { echo "status without the library"; fail=1; }
