@@ -113,12 +113,15 @@ static void write_path(struct tm_ledger_module *m, const struct tm_unwind_object
 {
 	const struct link_map *map = object->link_map;
 	struct tm_maps_range range;
+	bool is_named = map != NULL && map->l_name != NULL && map->l_name[0] != '\0';
 
-	if (map == NULL) {
-		tm_maps_object(object->begin, &range, m->path, sizeof(m->path));
-	} else if (map->l_name != NULL && map->l_name[0] != '\0') {
+	/* A plugin may be opened by a relative name, which others cannot find. */
+	if ((map == NULL || (is_named && map->l_name[0] != '/' && tm_proc_may_open())) &&
+	    tm_maps_object(object->begin, &range, m->path, sizeof(m->path)) == 0) {
+		;
+	} else if (is_named) {
 		tm_fmt(m->path, sizeof(m->path), "%s", map->l_name);
-	} else {
+	} else if (map != NULL) {
 		/* the main program's link_map has an empty name */
 		long n = tm_proc_may_open() ? tm_sys_readlinkat(AT_FDCWD, "/proc/self/exe", m->path,
 								sizeof(m->path) - 1)

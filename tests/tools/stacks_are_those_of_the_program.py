@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Each site of a program has the stack that the program's own unwinder sees there, through threads,
 # signal handlers, realigned frames and libraries that are unloaded; and build ids are the files'.
-import os, re, subprocess, sys
+import os, re, shutil, subprocess, sys
 
 sys.path.insert(0, os.path.join(os.environ["TM_SRC"], "tests/tools"))
 from ledger_file import Ledger
@@ -58,5 +58,17 @@ def look(mode):
     assert ledger.header["boot_id"] != b"\0" * 16 and ledger.header["pid_namespace"] == os.stat("/proc/self/ns/pid").st_ino
 
 
+def look_relative():
+    """A plugin that is opened by a relative name is found by its whole one, also from another folder."""
+    shutil.copy(tests + "/libstacks_plugin.so", "plugin.so")
+    code = "import ctypes, os; p = ctypes.CDLL('./plugin.so'); os.chdir('/'); p.plugin_allocates(1 << 20)"
+    env = dict(os.environ, LD_PRELOAD=os.environ["TM_LIB"], TIERMALLOC_DIR=os.getcwd() + "/relative")
+    subprocess.run([sys.executable, "-c", code], env=env, check=True)
+    names = ["relative/" + f for f in os.listdir("relative")]
+    paths = [m["path"] for f in names for m in Ledger(f).modules()]
+    assert os.getcwd() + "/plugin.so" in paths, paths
+
+
 for m in ("on", "stack", "deep"):
     look(m)
+look_relative()

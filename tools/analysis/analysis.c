@@ -257,8 +257,8 @@ static void add_blind_spots(struct tm_analysis *a)
 	      h->forked ? "bytes inherited over the fork or of sites beyond the table"
 			: "bytes from before the account or of sites beyond the table");
 	blind(a, h->before_span_bytes,
-	      "bytes of spans from before the ledger, whose objects are in no count of live ones "
-	      "(none with TIERMALLOC_DIR or 'tiermalloc run')");
+	      "bytes of spans from before the ledger, whose live objects are not counted here "
+	      "(they are with TIERMALLOC_DIR or 'tiermalloc run --report')");
 	blind(a, h->private_bytes, "bytes of entries outside the file");
 	blind(a, a->ledger->torn, "damaged records");
 	blind(a, h->modules_lost, "modules that did not fit");
@@ -267,7 +267,7 @@ static void add_blind_spots(struct tm_analysis *a)
 	blind(a, h->lives_lost, "lives of sites that did not fit");
 	blind(a, h->sizes_lost, "blocks of sizes that did not fit");
 	blind(a, h->decisions_lost, "tier decisions that did not fit");
-	blind(a, nameless_modules(a), "sites shown without a function (no .symtab, no debug file)");
+	blind(a, nameless_modules(a), "sites shown without a function, see 'tiermalloc symbols'");
 	if (!tm_symbols_are_built())
 		tm_document_push_text(a->doc, &a->doc->blind_spots,
 				      "this command was built without elfutils: no functions");
@@ -276,8 +276,9 @@ static void add_blind_spots(struct tm_analysis *a)
 				      "ages are not counted: growth cannot be told");
 	blind(a, stale, "blocks that only a dead word of a stack still points to");
 	if (h->scan_passes < 2)
-		tm_document_push_text(a->doc, &a->doc->blind_spots,
-				      "no live scan: unreachable blocks are not told from others");
+		tm_document_push_text(
+			a->doc, &a->doc->blind_spots,
+			"no leak scan was made: unreachable blocks cannot be told from others");
 	else
 		blind(a, h->threads_missed, "threads that did not stop for the scan");
 	if (h->clean_exit == 0 && tm_analysis_young(a, young, sizeof(young)))
@@ -496,9 +497,11 @@ static void add_verdict(struct tm_analysis *a)
 	} else {
 		leak_verdict(a, &out);
 		if (v->outcome == TM_DOC_INCONCLUSIVE)
-			tm_fmt_add(&out, ", but after %u windows of %u that growth needs",
-				   a->ledger->header.windows,
-				   TM_GROWTH_WINDOWS_MIN + a->ledger->header.old_windows);
+			tm_fmt_add(&out,
+				   ", but growth can be judged only after %u windows, of which %u "
+				   "have passed",
+				   TM_GROWTH_WINDOWS_MIN + a->ledger->header.old_windows,
+				   a->ledger->header.windows);
 		if (v->watch)
 			tm_fmt_add(&out, "; %llu watched", (unsigned long long)v->watch);
 	}

@@ -42,8 +42,8 @@ static void add_sizes(struct tm_analysis *a)
 			continue;
 		tm_document_push_text(
 			a->doc, &a->doc->blind_spots,
-			"sizes of 4 to 64 KiB: so many at least, at once of each second "
-			"(exact with TIERMALLOC_LEDGER=deep)");
+			"sizes of 4 to 64 KiB are counted once a second, so that there may have been "
+			"more requests (exact with TIERMALLOC_LEDGER=deep)");
 		break;
 	}
 	for (size_t i = 0; i < n && i < SIZES_SHOWN; i++) {

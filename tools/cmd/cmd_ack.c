@@ -48,7 +48,7 @@ int tm_cmd_ack(int argc, char **argv)
 		return tm_say_usage("ack: '%s' is no site, they look like s:7f3a",
 				    site ? site : "");
 	if (cap == NULL || tm_parse_size(tm_str_of(cap), &bytes) != 0)
-		return tm_say_usage("ack: bad size '%s' of --cap, use a number with K, M, G or T",
+		return tm_say_usage("ack: bad size '%s' of --cap, use a size such as 64M",
 				    cap ? cap : "");
 	return tm_acknowledged_set(site, bytes) == 0 ? TM_EXIT_CLEAN : TM_EXIT_TROUBLE;
 }

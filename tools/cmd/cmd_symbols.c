@@ -52,7 +52,7 @@ int tm_cmd_symbols(int argc, char **argv)
 	if (missing)
 		tm_text_line(
 			&t, TM_TEXT_DIM,
-			"%llu files tell no function names; install their debug files, or name their folder with --debug-dir",
+			"%llu files have no names of functions: install their debug files, or name their folder with --debug-dir",
 			(unsigned long long)missing);
 	tm_symbols_free(symbols);
 	tm_ledger_close(&ledger);
