@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "shim/base/bits.h"
+#include "shim/heap/collapse.h"
 #include "shim/heap/heap.h"
 #include "shim/heap/huge.h"
 #include "shim/heap/limit.h"
@@ -37,6 +38,8 @@
 #define LOOKS_MAX 64u
 #define LOOKS_RARE 16u
 #define SAMPLE_PAGES 64u
+/* A part with less in use is not worth a helper that makes huge pages of what is full already. */
+#define WORTH_PAGES (((size_t)8 << 20) >> TM_PAGE_SHIFT)
 /* Flag of a lag entry: the block was already waiting at the previous tick. */
 #define SEEN ((uint32_t)1 << 31)
 /* Up to this many untouched units behind the block are advised by the same call. */
@@ -118,7 +121,7 @@ static void look(struct band *b, uint64_t block)
 	atomic_fetch_add_explicit(&b->resident_pages, pages * n / sample, memory_order_relaxed);
 }
 
-static void judge(struct band *b)
+static void judge(enum tm_part part, struct band *b)
 {
 	uint32_t looks = atomic_load_explicit(&b->looks, memory_order_relaxed);
 	uint64_t seen = atomic_load_explicit(&b->seen_pages, memory_order_relaxed);
@@ -127,7 +130,14 @@ static void judge(struct band *b)
 
 	if (looks < ENOUGH_LOOKS || seen < ENOUGH_PAGES)
 		return;
-	huge = full * 100 >= seen * (huge ? SPARSE_PERCENT : DENSE_PERCENT);
+	if (!huge && full * 100 >= seen * DENSE_PERCENT) {
+		huge = true;
+		/* its blocks so far, and what lies between them, are on small pages */
+		if (tm_part_used_pages(part) >= WORTH_PAGES)
+			tm_collapse_want(part);
+	} else {
+		huge = huge && full * 100 >= seen * SPARSE_PERCENT;
+	}
 	atomic_store_explicit(&b->huge, huge, memory_order_relaxed);
 	if (looks < MEMORY_LOOKS)
 		return;
@@ -208,7 +218,7 @@ void tm_dense_note(enum tm_part part, uint32_t page, size_t pages)
 	     note % LOOKS_RARE == 0) &&
 	    tm_limit_may_look()) {
 		look(b, block);
-		judge(b);
+		judge(part, b);
 	}
 	if (atomic_load_explicit(&b->huge, memory_order_relaxed))
 		make_huge(part, page, pages, AHEAD_UNITS);
@@ -230,7 +240,7 @@ void tm_dense_tick(void)
 			continue;
 		if (block & SEEN) {
 			look(b, block);
-			judge(b);
+			judge((enum tm_part)tm_zone_unit((uint32_t)(block >> 32))->part, b);
 		}
 	}
 }

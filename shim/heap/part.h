@@ -63,6 +63,13 @@ struct tm_part_state {
 
 extern TM_HIDDEN struct tm_part_state tm_parts[TM_PART_COUNT];
 
+/*
+ * A unit with at most so many unused granules is worth a huge page although they are resident then,
+ * as long as idle granules of units in use are few: see tm_part_may_idle.
+ */
+#define TM_NEARLY_USED_GRANULES (TM_UNIT_GRANULES / 2)
+#define TM_IDLE_GRANULES_MAX (((uint32_t)16 << 20) >> TM_GRANULE_SHIFT)
+
 #define TM_TAG_FREE ((uint32_t)1 << 31)
 
 TM_INLINE uint32_t *tm_part_tag(uint32_t page)
@@ -90,6 +97,16 @@ TM_INLINE uint64_t tm_part_idle_pages(const struct tm_part_state *ps)
 {
 	return (uint64_t)ps->whole.count * TM_UNIT_PAGES +
 	       (uint64_t)ps->sparse_granules * TM_GRANULE_PAGES;
+}
+
+/*
+ * [lock] Whether so many granules of units in use may stay idle: at most this share of what is in
+ * use, and only where the program works in steps, which will use them.
+ */
+TM_INLINE bool tm_part_may_idle(const struct tm_part_state *ps, uint32_t granules, uint32_t share)
+{
+	return tm_swing_is_step(&ps->swing) && granules <= TM_IDLE_GRANULES_MAX &&
+	       granules <= (ps->mapped_pages - ps->free_pages) / TM_GRANULE_PAGES / share;
 }
 
 TM_INLINE enum tm_part tm_part_of(const struct tm_part_state *ps)
@@ -173,6 +190,7 @@ struct tm_unit_run {
 void tm_unit_zero(const struct tm_unit *u, uint32_t page, uint32_t from, uint32_t to,
 		  struct tm_unit_run *run);
 void tm_unit_zero_run(const struct tm_unit_run *run);
+bool tm_unit_spare(struct tm_part_state *ps, uint32_t at);
 uint32_t tm_unit_youngest(const struct tm_part_state *ps, uint32_t units);
 void tm_unit_age(struct tm_part_state *ps, uint32_t at, uint32_t tick);
 void tm_unit_give(struct tm_part_state *ps, uint32_t page, uint32_t pages, uint32_t run,

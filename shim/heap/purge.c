@@ -37,7 +37,8 @@
 /*
  * Idle granules of units that are in use: purging them splits huge pages, and they come back as 4
  * KiB pages at eight times the price. So they stay while they are few beside what is live. Once
- * nothing happened in their unit for SPARSE_DECAYS decays, all but SPARSE_KEEP_BYTES go.
+ * nothing happened in their unit for SPARSE_DECAYS decays, all but SPARSE_KEEP_BYTES go, and those
+ * for which collapse.c would make the same huge page again.
  */
 #define SPARSE_SHARE 10u /* of live memory: a tenth */
 #define SPARSE_DECAYS 3u
@@ -136,6 +137,7 @@ static void mark_given(struct tm_part_state *ps, struct piece piece, bool ok)
 		if (ok) {
 			__atomic_store_n(&u->touched, u->touched & ~mask, __ATOMIC_RELAXED);
 			__atomic_fetch_and(&u->flags, (uint8_t)~TM_UNIT_TRIED, __ATOMIC_RELAXED);
+			u->looks = 0;
 			if (mask == UINT32_MAX)
 				u->fresh = 0;
 		} else {
@@ -237,6 +239,8 @@ static size_t purge_sparse(struct tm_part_state *ps, uint32_t ticks, size_t keep
 		if (((size_t)ps->sparse_granules << TM_GRANULE_SHIFT) <= keep_bytes ||
 		    ps->tick - tick < ticks)
 			break;
+		if (keep_bytes != 0 && tm_unit_spare(ps, at))
+			continue;
 		/* the rest of the unit keeps its age, at the head of the list */
 		bytes += give_back(ps, first_idle(at));
 		tm_unit_age(ps, at, tick);
@@ -551,8 +555,7 @@ bool tm_purge_others_idle(enum tm_part part, size_t fresh)
 }
 
 /*
- * Make idle units part `to`'s, at least `pages` pages in one piece. True: done, and the lock of
- * `ps` was released.
+ * Make idle units part `to`'s, at least `pages` pages in one piece. True: done, `ps` is unlocked.
  */
 static bool take_over(struct tm_part_state *ps, enum tm_part to, size_t pages)
 {

@@ -3,9 +3,12 @@
  * unit: tracks which memory may be resident, per 2 MiB. Called by extent.c and purge.c under the
  * part's lock; calls nothing. See struct tm_unit and part.h.
  */
+#include "shim/heap/huge.h"
 #include "shim/heap/part.h"
 
 #define ALL_GRANULES UINT32_MAX
+/* Of what is in use, as in tm_part_may_idle; more than what collapse.c fills, which would alternate. */
+#define SPARE_SHARE 5u
 
 static void list_remove(struct tm_unit_list *list, uint32_t at)
 {
@@ -94,6 +97,23 @@ void tm_unit_age(struct tm_part_state *ps, uint32_t at, uint32_t tick)
 	list->count++;
 	u->flags |= TM_UNIT_LISTED;
 	u->tick = tick;
+}
+
+/*
+ * The oldest of the sparse units is due to be purged: make it the youngest instead if that would
+ * split a huge page that is hardly worth splitting.
+ */
+bool tm_unit_spare(struct tm_part_state *ps, uint32_t at)
+{
+	const struct tm_unit *u = &tm_zone.units[at];
+
+	if (u->stand != TM_HUGE_ON_THP ||
+	    (uint32_t)__builtin_popcount(~u->used) > TM_NEARLY_USED_GRANULES ||
+	    !tm_part_may_idle(ps, ps->sparse_granules, SPARE_SHARE))
+		return false;
+	tm_unit_unlist(ps, at);
+	tm_unit_enlist(ps, at);
+	return true;
 }
 
 /*

@@ -56,7 +56,9 @@ struct tm_unit {
 	uint32_t tainted; /* [atomic] the program advised, locked or protected memory here (H93) */
 	/* [part lock] enum tm_huge_step: the pages it is on, and why */
 	uint8_t stand;
-	uint8_t spare[3];
+	uint8_t looks; /* [part lock] of collapse.c that found it not full since it was last purged */
+	uint8_t busy; /* [part lock] collapse.c's ticks in a row that found it nearly all in use */
+	uint8_t spare;
 };
 
 /* System calls of the zone; tests put a fake kernel here. */
