@@ -198,6 +198,8 @@ static void *serve(struct tm_heap *h, const struct request *r)
 
 		if (tm_purge_rescue(TM_PART_SPAN) || collected)
 			p = slot_take(h, klass, r);
+		if (p == NULL && r->tier == TM_TIER_ALL && !tm_tier_is_ruled())
+			p = tm_tcache_stand_in(h, klass, r->size, r->site);
 	}
 	if (p != NULL && r->fill == TM_FILL_ZERO)
 		memset(p, 0, r->size);
@@ -423,7 +425,8 @@ TM_NOINLINE void tm_alloc_check_size(const void *p, size_t size)
 		size = 1;
 	tm_thread_arrive();
 	size_t requested = requested_bytes(p, tm_zone_granule(p), size);
-	if (requested != 0 && requested != size)
+	/* longer where a larger class stands in: of small slots the size is only known by class */
+	if (requested != 0 && requested != size && !(requested > size && tm_zone_is_scanty()))
 		tm_error_count(TM_ERROR_SIZE_MISMATCH, p);
 }
 
@@ -443,9 +446,14 @@ TM_NOINLINE void tm_alloc_free_outside(void *p)
 
 static void *move(void *p, size_t old_bytes, size_t size, struct tm_site site)
 {
+	int saved = errno;
 	void *fresh = size > TM_SLOT_MAX && size > old_bytes ? slow(size, 16, TM_FILL_GROWN, site)
 							     : tm_alloc_any(size, site);
 
+	if (fresh == NULL && size <= old_bytes) { /* what shrinks can stay where it is */
+		errno = saved;
+		return p;
+	}
 	if (fresh == NULL)
 		return NULL;
 	memcpy(fresh, p, old_bytes < size ? old_bytes : size);
@@ -469,6 +477,8 @@ static void *resize_slot(void *p, struct tm_granule *g, size_t size, struct tm_s
 	bool stays = tm_arena_is(head) ? size > TM_SMALL_MAX && size <= TM_ARENA_MAX &&
 						 tm_arena_room(size) == bytes
 				       : size <= TM_SLOT_MAX && tm_class_of(size) == head->klass;
+	if (!stays && tm_zone_is_scanty() && !tm_arena_is(head)) /* another class stands in */
+		stays = size <= bytes && size > bytes / 2;
 	if (!stays)
 		return move(p, bytes, size, site);
 	struct tm_thread_heap held = tm_thread_enter();

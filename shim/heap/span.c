@@ -24,6 +24,9 @@
 #define LOOK_SPANS_MIN 32u
 #define LOOK_GROWTH 8u
 
+/* Where little may be mapped, a class without a span of its own uses slots up to twice as long. */
+#define STAND_IN_FACTOR 2u
+
 bool tm_span_keeps_entries = true;
 
 static size_t entry_bytes(unsigned klass)
@@ -80,9 +83,21 @@ static void unlink_span(struct tm_heap *h, struct tm_granule *g)
 }
 
 /*
- * Where little may be mapped, a class's first span is one granule or two: python3 needs 2 MiB less
- * for its few blocks of many sizes. The next ones have the full length, which wastes less.
+ * Where little may be mapped, spans are as short as wastes at most an eighth at their end; and a
+ * class's first one is one granule or two: python3 needs 2 MiB less for its few blocks of many sizes.
  */
+static unsigned short_span(const struct tm_heap *h, unsigned klass)
+{
+	size_t slot_bytes = tm_class_bytes(klass);
+	/* a single slot would be slot 0, whose free is slow */
+	unsigned granules = slot_bytes > TM_GRANULE_BYTES / 2 ? 2 : 1;
+
+	while (h->current[klass] != 0 && granules < tm_class_shape[klass].granules &&
+	       granules * TM_GRANULE_BYTES % slot_bytes > granules * TM_GRANULE_BYTES / 8)
+		granules++;
+	return granules;
+}
+
 static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 {
 	const struct tm_class_shape *shape = &tm_class_shape[klass];
@@ -102,9 +117,8 @@ static struct tm_granule *new_span(struct tm_heap *h, unsigned klass)
 	}
 	if (TM_UNLIKELY(pool != NULL) && pool->tier != TM_TIER_ALL)
 		tier = (enum tm_tier)pool->tier;
-	if (tm_zone_is_scanty() && pool == NULL && h->current[klass] == 0) {
-		/* a single slot would be slot 0, whose free is slow */
-		granules = shape->slot_bytes > TM_GRANULE_BYTES / 2 ? 2 : 1;
+	if (tm_zone_is_scanty() && pool == NULL) {
+		granules = short_span(h, klass);
 		slots = granules * (unsigned)TM_GRANULE_BYTES / shape->slot_bytes;
 	}
 	pages = granules * (TM_GRANULE_BYTES / TM_PAGE_BYTES);
@@ -196,6 +210,25 @@ static void carve(struct tm_heap *h, struct tm_granule *g)
 	h->list[g->klass] = (struct tm_slot *)(void *)begin;
 }
 
+unsigned tm_span_stand_in(struct tm_heap *h, unsigned klass, size_t limit)
+{
+	size_t align = tm_class_bytes(klass) & -tm_class_bytes(klass);
+
+	for (unsigned k = klass + 1; k < TM_CLASSES && tm_class_bytes(k) <= limit; k++) {
+		struct tm_granule *g = tm_granule_at(h->current[k]);
+
+		if ((tm_class_bytes(k) & (align - 1)) != 0 || tm_pool_of_class(k) != NULL)
+			continue;
+		if (h->list[k] != NULL)
+			return k;
+		if (g != NULL && g->carved < g->nslots) {
+			carve(h, g);
+			return k;
+		}
+	}
+	return 0;
+}
+
 int tm_span_fill(struct tm_heap *h, unsigned klass)
 {
 	struct tm_granule *g;
@@ -203,37 +236,44 @@ int tm_span_fill(struct tm_heap *h, unsigned klass)
 	if (tm_remote_waits(h)) {
 		tm_remote_drain_some(h);
 		if (h->list[klass] != NULL)
-			return 0;
+			return (int)klass;
 	}
 	if (tm_look_refill(h, klass))
-		return 0;
+		return (int)klass;
 	g = tm_granule_at(h->current[klass]);
 	if (g != NULL && g->carved < g->nslots) {
 		carve(h, g);
-		return 0;
+		return (int)klass;
 	}
 	if (tm_trim_unpark(h, klass))
-		return 0;
+		return (int)klass;
 	if (!tm_annex_is(h) && tm_heap_take_from_orphans(h, klass))
-		return 0;
+		return (int)klass;
 	if (tm_trim_goes_on(h) ||
 	    (h->span_count >= h->look_spans && h->span_count >= LOOK_SPANS_MIN &&
 	     tm_clock_ns() >= h->next_growth_ns)) {
 		(void)tm_trim_before_growth(h);
 		h->look_spans = h->span_count + h->span_count / LOOK_GROWTH;
 		if (h->list[klass] != NULL || tm_look_refill(h, klass))
-			return 0;
+			return (int)klass;
 	}
 	if (tm_limit_is_near((size_t)tm_class_shape[klass].granules << TM_GRANULE_SHIFT)) {
 		tm_trim_for_memory(h);
 		tm_limit_settle();
+	}
+	if (tm_zone_is_scanty() && h->current[klass] == 0 && tm_pool_of_class(klass) == NULL) {
+		unsigned other =
+			tm_span_stand_in(h, klass, STAND_IN_FACTOR * tm_class_bytes(klass));
+
+		if (other != 0)
+			return (int)other;
 	}
 	g = new_span(h, klass);
 	if (g == NULL)
 		return -ENOMEM;
 	h->current[klass] = tm_granule_ref(g);
 	carve(h, g);
-	return 0;
+	return (int)klass;
 }
 
 /*

@@ -31,9 +31,16 @@ enum tm_span_kind {
 
 /*
  * Put slots of the class onto the heap's empty list: from other threads' frees, parked slots,
- * orphans, by carving, or from a new span. 0 or -ENOMEM.
+ * orphans, by carving, or from a new span. Returns the class, or -ENOMEM. Where little may be mapped
+ * it may be a larger one whose list has slots, aligned as well: one of many sizes then needs no span.
  */
 int tm_span_fill(struct tm_heap *h, unsigned klass);
+
+/*
+ * The smallest larger class of up to `limit` bytes whose list has slots, or got some by carving, all
+ * aligned as those of this class are; 0: there is none.
+ */
+unsigned tm_span_stand_in(struct tm_heap *h, unsigned klass, size_t limit);
 
 /*
  * Translate the entries of one span or arena block to rows of `to`. `known`: rows translated so far

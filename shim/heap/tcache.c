@@ -4,6 +4,7 @@
 #include "shim/heap/arena.h"
 #include "shim/heap/inherit.h"
 #include "shim/heap/look.h"
+#include "shim/heap/pool.h"
 #include "shim/heap/remote.h"
 #include "shim/heap/span.h"
 #include "shim/os/clock.h"
@@ -36,8 +37,13 @@ void *tm_tcache_refill(struct tm_heap *h, unsigned klass, size_t requested, stru
 	 * its site was new is not sampled.
 	 */
 	bool stands = h->list[klass] == NULL || klass >= TM_SMALL_CLASSES;
-	if (h->list[klass] == NULL && tm_span_fill(h, klass) != 0)
-		return NULL;
+	if (h->list[klass] == NULL) {
+		int filled = tm_span_fill(h, klass);
+
+		if (filled < 0)
+			return NULL;
+		klass = (unsigned)filled;
+	}
 
 	struct tm_slot *slot = h->list[klass];
 	struct tm_granule *head = tm_span_head(tm_zone_granule(slot));
@@ -49,6 +55,15 @@ void *tm_tcache_refill(struct tm_heap *h, unsigned klass, size_t requested, stru
 	}
 	h->list[klass] = slot->next;
 	return slot;
+}
+
+void *tm_tcache_stand_in(struct tm_heap *h, unsigned klass, size_t requested, struct tm_site site)
+{
+	unsigned other = 0;
+
+	if (tm_pool_of_class(klass) == NULL)
+		other = tm_span_stand_in(h, klass, TM_SLOT_MAX);
+	return other == 0 ? NULL : tm_tcache_refill(h, other, requested, site);
 }
 
 static bool mark_free(const struct tm_granule *head, void *entry)

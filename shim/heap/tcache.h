@@ -12,6 +12,9 @@
 /* Refill the class's list and take a slot. The caller holds h. NULL without memory. */
 void *tm_tcache_refill(struct tm_heap *h, unsigned klass, size_t requested, struct tm_site site);
 
+/* Where there is no memory for another span: any longer slot that the heap has free, or NULL. */
+void *tm_tcache_stand_in(struct tm_heap *h, unsigned klass, size_t requested, struct tm_site site);
+
 enum tm_give_result {
 	TM_GIVE_DONE,
 	TM_GIVE_TRIM,     /* done, and the caller should trim this heap */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "shim/base/parse.h"
 #include "shim/boot.h"
@@ -36,6 +37,8 @@
 #define LATE_BYTES ((size_t)4 << 20)
 /* A forked child gets none before this age: most exec another program soon. */
 #define CHILD_MS 1000u
+/* Its mappings begin at 16 MiB: nearly all unused, but counted where addresses are limited. */
+#define ADDRESSES_MIN ((size_t)128 << 20)
 #define FROM_NEED UINT64_MAX
 
 enum state {
@@ -87,6 +90,13 @@ static bool may_make_files(void)
 		return false;
 	return status.seccomp == 0 || tm_sys_fstatat(AT_FDCWD, "/.dockerenv", &st, 0) == 0 ||
 	       tm_sys_fstatat(AT_FDCWD, "/run/.containerenv", &st, 0) == 0;
+}
+
+static bool has_addresses(void)
+{
+	struct tm_sys_limit limit;
+
+	return tm_sys_getrlimit(RLIMIT_AS, &limit) != 0 || limit.soft >= ADDRESSES_MIN;
 }
 
 /* --- what was there before -------------------------------------------------------------------- */
@@ -323,7 +333,7 @@ static void watch(const struct tm_heap *h, const struct tm_row *row, size_t byte
 	if (!__atomic_compare_exchange_n(&ledger.state, &expected, STATE_BEGINNING, false,
 					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return;
-	if (!tm_proc_may_open() || (!ledger.asked_for && !may_make_files())) {
+	if (!tm_proc_may_open() || (!ledger.asked_for && (!may_make_files() || !has_addresses()))) {
 		__atomic_store_n(&tm_account_store.sample, NULL, __ATOMIC_RELEASE);
 		__atomic_store_n(&ledger.state, STATE_NONE, __ATOMIC_RELEASE);
 		return;
