@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "shim/base/bits.h"
 #include "shim/heap/account.h"
 #include "shim/heap/annex.h"
 #include "shim/heap/arena.h"
@@ -229,6 +230,20 @@ unsigned tm_span_stand_in(struct tm_heap *h, unsigned klass, size_t limit)
 	return 0;
 }
 
+/*
+ * The class to make a span of where neither this class nor any that could stand in has one: of the next
+ * power of two, which serves all classes down to half of it. It gets one such span; then each its own.
+ */
+static unsigned shared_class(const struct tm_heap *h, unsigned klass)
+{
+	unsigned shared = tm_class_of((size_t)1 << tm_bits_log2_up(tm_class_bytes(klass)));
+
+	return shared == TM_SOLO_CLASS || h->current[shared] != 0 ||
+			       tm_pool_of_class(shared) != NULL
+		       ? klass
+		       : shared;
+}
+
 int tm_span_fill(struct tm_heap *h, unsigned klass)
 {
 	struct tm_granule *g;
@@ -267,6 +282,7 @@ int tm_span_fill(struct tm_heap *h, unsigned klass)
 
 		if (other != 0)
 			return (int)other;
+		klass = shared_class(h, klass);
 	}
 	g = new_span(h, klass);
 	if (g == NULL)

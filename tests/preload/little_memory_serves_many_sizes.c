@@ -8,6 +8,7 @@
 
 #define BLOCKS 20000
 #define ROUNDS 20000
+#define FEW_BYTES (5200 * KIB) /* for 1.2 MiB in blocks of 600 sizes */
 
 static const struct {
 	int kind;
@@ -75,24 +76,40 @@ static void churn(int number)
 		free(block[k]);
 }
 
+/* A block of each of many sizes. */
+static void grow(void)
+{
+	for (size_t bytes = 1; bytes < 4200; bytes += 7) {
+		char *p = malloc(bytes);
+
+		probe_require(p != NULL, "no %zu bytes while %zu live", bytes, bytes * bytes / 14);
+		memset(p, 1, bytes);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	probe_limit(110);
 	if (argc > 1) {
-		churn(atoi(argv[1]));
+		if (atoi(argv[1]) < CASES)
+			churn(atoi(argv[1]));
+		else
+			grow();
 		return 0;
 	}
-	for (int i = 0; i < CASES; i++) {
+	for (int i = 0; i <= CASES; i++) {
 		pid_t child = fork();
 		int status;
 
 		if (child == 0) {
-			struct rlimit limit = {cases[i].limit, cases[i].limit};
+			size_t bytes = i < CASES ? cases[i].limit : FEW_BYTES;
+			struct rlimit limit = {bytes, bytes};
 			char number[12];
 
 			snprintf(number, sizeof(number), "%d", i);
-			probe_require(setrlimit(cases[i].kind, &limit) == 0, "no limit: %s",
-				      strerror(errno));
+			probe_require(setrlimit(i < CASES ? cases[i].kind : RLIMIT_DATA, &limit) ==
+					      0,
+				      "no limit: %s", strerror(errno));
 			execl("/proc/self/exe", argv[0], number, (char *)NULL);
 			probe_end(1, "wrong: cannot run again: %s", strerror(errno));
 		}
