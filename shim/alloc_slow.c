@@ -450,12 +450,10 @@ static void *move(void *p, size_t old_bytes, size_t size, struct tm_site site)
 	void *fresh = size > TM_SLOT_MAX && size > old_bytes ? slow(size, 16, TM_FILL_GROWN, site)
 							     : tm_alloc_any(size, site);
 
-	if (fresh == NULL && size <= old_bytes) { /* what shrinks can stay where it is */
-		errno = saved;
-		return p;
+	if (fresh == NULL) { /* what shrinks can stay where it is */
+		errno = size <= old_bytes ? saved : errno;
+		return size <= old_bytes ? p : NULL;
 	}
-	if (fresh == NULL)
-		return NULL;
 	memcpy(fresh, p, old_bytes < size ? old_bytes : size);
 	tm_root.ops.free(p);
 	return fresh;
