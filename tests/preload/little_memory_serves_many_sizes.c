@@ -89,7 +89,7 @@ static void grow(void)
 
 int main(int argc, char **argv)
 {
-	probe_limit(110);
+	probe_limit();
 	if (argc > 1) {
 		if (atoi(argv[1]) < CASES)
 			churn(atoi(argv[1]));
