@@ -37,13 +37,20 @@
 long tm_helper_clone(unsigned long flags, void *stack_top, _Atomic uint32_t *parent_tid,
 		     _Atomic uint32_t *child_tid, void *tls, void (*run)(void));
 
+/* What the helper is told. An order given while it does not sleep stands until it would. */
+enum order {
+	ORDER_NONE,
+	ORDER_HURRY, /* purge a surplus before the next tick */
+	ORDER_STOP,
+};
+
 static struct {
 	struct tm_lock lock; /* held to start and stop */
 	_Atomic uint32_t tid;
-	_Atomic uint32_t stop; /* 1: end now */
-	uint32_t generation;   /* [lock] of the image that started it */
-	int32_t process;       /* [lock] process that owns that image; 0: unknown */
-	int32_t leaving;       /* [lock] tid of the last one, until it has left the process; 0 */
+	_Atomic uint32_t order; /* enum order */
+	uint32_t generation;    /* [lock] of the image that started it */
+	int32_t process;        /* [lock] process that owns that image; 0: unknown */
+	int32_t leaving;        /* [lock] tid of the last one, until it has left the process; 0 */
 	bool never;
 	_Atomic uint32_t stay; /* 1: keeps running, to answer the command's requests */
 	char *memory;          /* [lock] stack and control block; reused by the next helper */
@@ -51,19 +58,21 @@ static struct {
 	size_t (*trim)(uint64_t now_ms);
 } helper = {.lock = TM_LOCK_INIT(TM_RANK_HELPER)};
 
-/* Sleep for a tick, or until told to stop. */
+/* Sleep for a tick, or until there is an order. */
 static void nap(uint32_t quiet)
 {
 	const struct timespec tick = {
 		.tv_nsec = (quiet < QUIET_TICKS ? TM_PURGE_TICK_MS : STAY_TICK_MS) * 1000000L};
+	uint32_t hurry = ORDER_HURRY;
 
-	tm_sys_futex(&helper.stop, FUTEX_WAIT_PRIVATE, 0, &tick);
+	tm_sys_futex(&helper.order, FUTEX_WAIT_PRIVATE, ORDER_NONE, &tick);
+	atomic_compare_exchange_strong(&helper.order, &hurry, ORDER_NONE);
 }
 
 /* Fill pools that requests have begun to use. */
 static void fill(void)
 {
-	while (atomic_load_explicit(&helper.stop, memory_order_relaxed) == 0 &&
+	while (atomic_load_explicit(&helper.order, memory_order_relaxed) == ORDER_NONE &&
 	       tm_pool_fill_piece())
 		;
 }
@@ -80,7 +89,7 @@ static void run(void)
 
 		fill();
 		nap(quiet);
-		if (atomic_load_explicit(&helper.stop, memory_order_acquire))
+		if (atomic_load_explicit(&helper.order, memory_order_acquire) == ORDER_STOP)
 			break;
 		tm_purge_surplus();
 		now = tm_clock_ms();
@@ -157,7 +166,7 @@ static void wait_left(void)
 	for (int i = 0; helper.leaving != 0 && i < 20000; i++) {
 		if (tm_sys_tgkill(tm_sys_getpid(), helper.leaving, 0) != 0)
 			break;
-		tm_sys_futex(&helper.stop, FUTEX_WAIT_PRIVATE, 1, &moment);
+		tm_sys_futex(&helper.order, FUTEX_WAIT_PRIVATE, ORDER_STOP, &moment);
 	}
 	helper.leaving = 0;
 }
@@ -231,7 +240,7 @@ static void kick_locked(void)
 	}
 	if (is_guest())
 		return;
-	atomic_store_explicit(&helper.stop, 0, memory_order_relaxed);
+	atomic_store_explicit(&helper.order, ORDER_NONE, memory_order_relaxed);
 	tm_purge_set_mode(TM_PURGE_TICKING);
 	if (start_thread() <= 0)
 		tm_purge_set_mode(TM_PURGE_BY_CALLERS);
@@ -249,15 +258,18 @@ void tm_helper_kick(void)
 /* Wakes the helper before its next tick. */
 static void hurry(void)
 {
-	tm_sys_futex(&helper.stop, FUTEX_WAKE_PRIVATE, 1, NULL);
+	uint32_t none = ORDER_NONE;
+
+	if (atomic_compare_exchange_strong(&helper.order, &none, ORDER_HURRY))
+		tm_sys_futex(&helper.order, FUTEX_WAKE_PRIVATE, 1, NULL);
 }
 
 void tm_helper_stop(void)
 {
 	(void)tm_lock_acquire(&helper.lock);
 	forget_parents();
-	atomic_store_explicit(&helper.stop, 1, memory_order_release);
-	tm_sys_futex(&helper.stop, FUTEX_WAKE_PRIVATE, 1, NULL);
+	atomic_store_explicit(&helper.order, ORDER_STOP, memory_order_release);
+	tm_sys_futex(&helper.order, FUTEX_WAKE_PRIVATE, 1, NULL);
 	wait_gone();
 	wait_left();
 	tm_lock_release(&helper.lock);

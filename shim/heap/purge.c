@@ -10,8 +10,6 @@
 #include "shim/heap/tier.h"
 #include "shim/os/clock.h"
 
-#define AUTO_KEEP_BYTES ((size_t)4 << 20)
-#define AUTO_DECAY_MS TM_PURGE_USUAL_DECAY_MS
 #define WINDOW_MAX 64u /* ticks remembered: longer decays use the marks of the last 6.4 s */
 
 /* Non-resident units at the end of a part that stay mapped. */
@@ -44,8 +42,12 @@
 #define SPARSE_DECAYS 3u
 #define SPARSE_KEEP_BYTES ((size_t)1 << 20)
 
-/* Idle memory that stays at least when a swing's surplus is purged. */
+/*
+ * Idle memory that stays at least when a swing's surplus is purged, and the share of live memory up
+ * to which idle granules of units in use are no surplus: the next blocks find them resident.
+ */
 #define SWING_KEEP_BYTES ((size_t)8 << 20)
+#define SWING_SPARSE_SHARE 32u
 
 static struct tm_lock purge_lock = TM_LOCK_INIT(TM_RANK_PURGE);
 
@@ -60,40 +62,10 @@ static struct {
 	size_t longest_bytes;         /* most that a thread of the program gave back in one call */
 } purge;
 
-static struct tm_purge_options options TM_AT_START_DATA; /* [const after configure] */
-static bool configured;
-
-static const struct tm_purge_policy *policy_of(enum tm_part part)
-{
-	static const struct tm_purge_policy automatic = {AUTO_KEEP_BYTES, AUTO_DECAY_MS};
-
-	return configured ? &options.policy[part] : &automatic;
-}
-
-TM_AT_START_CODE void tm_purge_configure(const struct tm_purge_options *wanted)
-{
-	options = *wanted;
-	for (int i = 0; i < TM_PART_COUNT; i++) {
-		struct tm_purge_policy *p = &options.policy[i];
-
-		if (p->keep_bytes == SIZE_MAX)
-			p->keep_bytes = AUTO_KEEP_BYTES;
-		if (p->decay_ms == UINT32_MAX)
-			p->decay_ms = AUTO_DECAY_MS;
-		if (options.giveback == TM_GIVEBACK_EAGER)
-			*p = (struct tm_purge_policy){0, 0};
-	}
-	configured = true;
-}
-
-TM_AT_START_CODE bool tm_purge_gives_back(void)
-{
-	return !configured || options.giveback != TM_GIVEBACK_OFF;
-}
-
 static uint32_t decay_ticks(enum tm_part part)
 {
-	uint32_t ticks = (policy_of(part)->decay_ms + TM_PURGE_TICK_MS - 1) / TM_PURGE_TICK_MS;
+	uint32_t ticks =
+		(tm_purge_policy_of(part)->decay_ms + TM_PURGE_TICK_MS - 1) / TM_PURGE_TICK_MS;
 
 	return ticks ? ticks : 1;
 }
@@ -288,16 +260,30 @@ static void forget_purged(enum tm_part part, uint32_t units)
 	}
 }
 
+/* Idle granules of units in use that a swing's surplus may contain. */
+static uint64_t sparse_pages(const struct tm_part_state *ps)
+{
+	uint64_t pages = (uint64_t)ps->sparse_granules * TM_GRANULE_PAGES;
+	uint64_t keep = (ps->mapped_pages - ps->free_pages) / SWING_SPARSE_SHARE;
+
+	if (tm_purge_is_eager())
+		return pages;
+	return pages > keep ? pages - keep : 0;
+}
+
 static uint64_t surplus_pages(const struct tm_part_state *ps)
 {
-	const struct tm_purge_policy *policy = policy_of(tm_part_of(ps));
+	const struct tm_purge_policy *policy = tm_purge_policy_of(tm_part_of(ps));
 	size_t keep = tm_bits_max(policy->keep_bytes, SWING_KEEP_BYTES);
 
 	/* a decay set longer than the default is respected */
-	if (policy->decay_ms > AUTO_DECAY_MS)
+	if (policy->decay_ms > TM_PURGE_USUAL_DECAY_MS)
 		return 0;
-	return tm_swing_surplus(&ps->swing, ps->mapped_pages - ps->free_pages,
-				tm_part_idle_pages(ps), keep >> TM_PAGE_SHIFT);
+	if (tm_purge_is_eager())
+		return tm_part_idle_pages(ps);
+	return tm_bits_min(tm_swing_surplus(&ps->swing, ps->mapped_pages - ps->free_pages,
+					    tm_part_idle_pages(ps), keep >> TM_PAGE_SHIFT),
+			   (uint64_t)ps->whole.count * TM_UNIT_PAGES + sparse_pages(ps));
 }
 
 void tm_purge_consider(const struct tm_part_state *ps)
@@ -331,7 +317,7 @@ static void purge_swing(struct tm_part_state *ps)
 		return;
 	done = purge_whole(ps, (uint32_t)(pages / TM_UNIT_PAGES)) >> TM_PAGE_SHIFT;
 	if (done < pages)
-		done += purge_granules(ps, pages - done);
+		done += purge_granules(ps, tm_bits_min(pages - done, sparse_pages(ps)));
 	tm_swing_purged(&ps->swing, done);
 	spend((size_t)done << TM_PAGE_SHIFT);
 }
@@ -364,7 +350,7 @@ static void pay_all(void)
 /* One tick of a part. Returns the bytes that later ticks may give back. */
 static size_t tick_part(enum tm_part part)
 {
-	const struct tm_purge_policy *policy = policy_of(part);
+	const struct tm_purge_policy *policy = tm_purge_policy_of(part);
 	struct tm_part_state *ps = tm_extent_lock(part);
 	uint32_t ticks = decay_ticks(part);
 	uint32_t keep = (uint32_t)tm_bits_min(policy->keep_bytes >> TM_UNIT_SHIFT, UINT32_MAX);
@@ -374,11 +360,14 @@ static size_t tick_part(enum tm_part part)
 
 	ps->tick++;
 	ps->whole_low = ps->whole.count;
+	if (tm_purge_is_eager())
+		units = ps->whole.count;
 	purge.owed[part] = units > keep ? units - keep : 0;
 	pay(ps);
 	live = (size_t)(ps->mapped_pages - ps->free_pages) << TM_PAGE_SHIFT;
 	keep_sparse = tm_bits_min(policy->keep_bytes, SPARSE_KEEP_BYTES);
-	spend(purge_sparse(ps, ticks, tm_bits_max(keep_sparse, live / SPARSE_SHARE),
+	spend(purge_sparse(ps, ticks,
+			   tm_purge_is_eager() ? 0 : tm_bits_max(keep_sparse, live / SPARSE_SHARE),
 			   purge.left_bytes));
 	spend(purge_sparse(ps, ticks * SPARSE_DECAYS, keep_sparse, purge.left_bytes));
 	(void)tm_unmap_end(ps, SPARE_ADDRESS_UNITS);
@@ -424,8 +413,8 @@ static size_t tick(uint64_t now_ms)
 	for (int i = 0; i < TM_PART_COUNT; i++)
 		if (i != TM_PART_GROW)
 			left += tick_part((enum tm_part)i);
-	left += tm_grow_tick(decay_ticks(TM_PART_GROW), policy_of(TM_PART_GROW)->keep_bytes,
-			     purge.left_bytes);
+	left += tm_grow_tick(decay_ticks(TM_PART_GROW),
+			     tm_purge_policy_of(TM_PART_GROW)->keep_bytes, purge.left_bytes);
 	return left;
 }
 

@@ -125,6 +125,10 @@ bool tm_purge_call_helper(void);
 void tm_purge_notice(uint64_t event);
 
 bool tm_purge_gives_back(void); /* TIERMALLOC_GIVEBACK is not off */
+bool tm_purge_is_eager(void);   /* it is eager */
+
+/* What was configured for a part. */
+const struct tm_purge_policy *tm_purge_policy_of(enum tm_part part);
 
 /* [purge.c] Note that a part has a surplus. Take the note: true if there was one. */
 void tm_purge_note_surplus(void);

@@ -1,16 +1,57 @@
 /* SPDX-License-Identifier: MIT */
-/* purge_mode: which thread gives memory back, and when it is called. See purge.h. */
+/*
+ * purge_mode: which thread gives memory back, when it is called, and what the user wants of it. See
+ * purge.h.
+ */
 #include "shim/heap/collapse.h"
 #include "shim/heap/grow.h"
 #include "shim/heap/part.h"
 #include "shim/heap/purge.h"
 #include "shim/os/clock.h"
 
+#define AUTO_KEEP_BYTES ((size_t)4 << 20)
+
 static void (*call_help)(void); /* [const after watch] */
 static void (*call_hurry)(void);
 static _Atomic uint32_t surplus; /* enum surplus */
 enum surplus { SURPLUS_NONE, SURPLUS_WAITS, SURPLUS_TOLD };
 static _Atomic uint32_t mode; /* enum tm_purge_mode */
+
+static struct tm_purge_options options TM_AT_START_DATA; /* [const after configure] */
+static bool configured;
+
+const struct tm_purge_policy *tm_purge_policy_of(enum tm_part part)
+{
+	static const struct tm_purge_policy automatic = {AUTO_KEEP_BYTES, TM_PURGE_USUAL_DECAY_MS};
+
+	return configured ? &options.policy[part] : &automatic;
+}
+
+TM_AT_START_CODE void tm_purge_configure(const struct tm_purge_options *wanted)
+{
+	options = *wanted;
+	for (int i = 0; i < TM_PART_COUNT; i++) {
+		struct tm_purge_policy *p = &options.policy[i];
+
+		if (p->keep_bytes == SIZE_MAX)
+			p->keep_bytes = AUTO_KEEP_BYTES;
+		if (p->decay_ms == UINT32_MAX)
+			p->decay_ms = TM_PURGE_USUAL_DECAY_MS;
+		if (options.giveback == TM_GIVEBACK_EAGER)
+			*p = (struct tm_purge_policy){0, 0};
+	}
+	configured = true;
+}
+
+TM_AT_START_CODE bool tm_purge_gives_back(void)
+{
+	return !configured || options.giveback != TM_GIVEBACK_OFF;
+}
+
+bool tm_purge_is_eager(void)
+{
+	return configured && options.giveback == TM_GIVEBACK_EAGER;
+}
 
 void tm_purge_note_surplus(void)
 {

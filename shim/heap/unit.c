@@ -147,6 +147,18 @@ TM_AT_START_CODE void tm_unit_init(struct tm_part_state *ps)
 	ps->whole_low = 0;
 }
 
+/*
+ * The granules that may be resident once those in `mask` are written. The kernel backs an untouched
+ * unit by a huge page as a whole; if it does not, the rest only counts as idle until it is purged.
+ * Spans follow one another, so the rest of their unit is soon in use.
+ */
+static uint32_t backed(const struct tm_part_state *ps, const struct tm_unit *u, uint32_t mask)
+{
+	bool whole = (u->flags & TM_UNIT_HUGE) && u->touched == 0 && tm_part_of(ps) != TM_PART_SPAN;
+
+	return u->touched | (whole ? ALL_GRANULES : mask);
+}
+
 enum touch {
 	TOUCH_ALL,
 	TOUCH_EDGES, /* the first and the last unit only */
@@ -170,7 +182,7 @@ static void take(struct tm_part_state *ps, uint32_t page, uint32_t pages, enum t
 		u->used |= mask;
 		u->flags &= (uint8_t)~TM_UNIT_KEPT;
 		if (touch == TOUCH_ALL || at == first || at == last) {
-			__atomic_store_n(&u->touched, u->touched | mask, __ATOMIC_RELAXED);
+			__atomic_store_n(&u->touched, backed(ps, u, mask), __ATOMIC_RELAXED);
 			if (u->fresh < to)
 				u->fresh = (uint16_t)to;
 		}

@@ -45,13 +45,17 @@ enum tm_unit_flag {
  * above `fresh`. Both are reset only after a purge that the kernel confirmed.
  */
 struct tm_unit {
-	uint32_t used;    /* [part lock] bit per granule of which a page is handed out */
-	uint32_t touched; /* [part lock] bit per granule handed out since it was last purged */
-	uint16_t fresh;   /* [part lock] pages from here on were not handed out since then */
-	uint8_t part;     /* [part lock] enum tm_part */
-	uint8_t flags;    /* [part lock] enum tm_unit_flag */
-	uint32_t tick;    /* [part lock] purge tick when memory of it last became free */
-	uint32_t next;    /* [part lock] links of the list of idle units, oldest first */
+	uint32_t used; /* [part lock] bit per granule of which a page is handed out */
+	/*
+	 * [part lock] bit per granule that was handed out, or lies in a huge page with one that was,
+	 * since it was last purged
+	 */
+	uint32_t touched;
+	uint16_t fresh; /* [part lock] pages from here on were not handed out since then */
+	uint8_t part;   /* [part lock] enum tm_part */
+	uint8_t flags;  /* [part lock] enum tm_unit_flag */
+	uint32_t tick;  /* [part lock] purge tick when memory of it last became free */
+	uint32_t next;  /* [part lock] links of the list of idle units, oldest first */
 	uint32_t prev;
 	uint32_t tainted; /* [atomic] the program advised, locked or protected memory here (H93) */
 	/* [part lock] enum tm_huge_step: the pages it is on, and why */

@@ -24,6 +24,7 @@ static struct {
 	long maps;
 	long dontneeds;
 	size_t dontneed_bytes;
+	size_t split_bytes; /* of these, in pieces that are not whole units */
 	size_t moved_bytes;
 	size_t populated_bytes;
 	long fail_at; /* this call fails, 0: none */
@@ -71,8 +72,10 @@ static int fake_dontneed(void *at, size_t bytes)
 	kernel.dontneeds++;
 	if (kernel.dontneed_err)
 		return kernel.dontneed_err;
-	if (!err)
+	if (!err) {
 		kernel.dontneed_bytes += bytes;
+		kernel.split_bytes += bytes % TM_UNIT_BYTES;
+	}
 	return err ? err : tm_mem_dontneed(at, bytes);
 }
 

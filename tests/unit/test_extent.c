@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
+#include "shim/heap/huge.h"
 #include "tests/unit/heap_fake.h"
 
 #define PAGES(bytes) ((bytes) / TM_PAGE_BYTES)
@@ -452,4 +453,28 @@ Test(extent, refusals_leave_it_consistent)
 		cr_assert(tm_extent_take(TM_PART_LARGE, PAGES(100 * MIB), 1));
 		heap_check();
 	}
+}
+
+/* The rest of a huge page is resident, too: it is idle memory, and the next block gets it. */
+Test(extent, the_rest_of_a_huge_page_counts_as_idle)
+{
+	size_t fresh;
+	char *p, *q;
+
+	heap_fresh();
+	tm_zone.huge = TM_THP_MADVISE;
+	p = tm_extent_take(TM_PART_LARGE, TM_UNIT_PAGES, TM_UNIT_PAGES);
+	cr_assert_not_null(tm_extent_take(TM_PART_LARGE, TM_UNIT_PAGES, 1));
+	tm_extent_give(TM_PART_LARGE, p, TM_UNIT_PAGES);
+	tm_purge_now();
+	tm_huge_advise(tm_zone_page(p), 1);
+	q = tm_extent_take(TM_PART_LARGE, TM_UNIT_PAGES / 2, 1);
+	cr_assert_eq(q, p);
+	cr_assert_eq(stats_of(TM_PART_LARGE).sparse_bytes, TM_UNIT_BYTES / 2);
+	fresh = tm_extent_fresh_bytes(TM_PART_LARGE);
+	q = tm_extent_take(TM_PART_LARGE, TM_UNIT_PAGES / 2, 1);
+	cr_assert_eq(q, p + TM_UNIT_BYTES / 2);
+	cr_assert_eq(tm_extent_fresh_bytes(TM_PART_LARGE), fresh);
+	cr_assert_eq(stats_of(TM_PART_LARGE).sparse_bytes, 0);
+	heap_check();
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* purge: what is given back, when, and what is not; the helper that does it. */
 #include <criterion/criterion.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +15,7 @@
 #include "shim/helper.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
+#include "shim/os/sys.h"
 #include "tests/unit/heap_fake.h"
 
 #define PAGES(bytes) ((bytes) / TM_PAGE_BYTES)
@@ -344,7 +347,7 @@ static void session(int s, uint64_t *seed)
 Test(purge, what_sessions_do_not_want_again_goes_between_two_ticks)
 {
 	uint64_t seed = 5;
-	double sum = 0;
+	double sum = 0, split;
 
 	heap_fresh();
 	for (int s = 0; s < SESSIONS; s++)
@@ -360,6 +363,26 @@ Test(purge, what_sessions_do_not_want_again_goes_between_two_ticks)
 	}
 	cr_assert_lt(sum / 1000, .06, "%.3f of what is live is idle", sum / 1000);
 	cr_assert_gt(kernel.dontneeds, 0);
+	split = (double)kernel.split_bytes / (double)kernel.dontneed_bytes;
+	cr_assert_lt(split, .09, "%.3f of what went were parts of units in use", split);
+	heap_check();
+}
+
+Test(purge, eager_keeps_nothing_beside_what_is_live)
+{
+	struct tm_purge_options options = {.giveback = TM_GIVEBACK_EAGER};
+	char *p, *q;
+
+	heap_fresh();
+	tm_purge_configure(&options);
+	p = taken(201 * MIB);
+	q = taken(8 * MIB);
+	tm_extent_give(TM_PART_LARGE, p, PAGES(MIB));
+	tm_extent_give(TM_PART_LARGE, p + 3 * MIB, PAGES(6 * MIB));
+	give(q, 8 * MIB);
+	tick(1);
+	cr_assert_eq(stats_of(TM_PART_LARGE).retained_bytes, 0);
+	cr_assert_eq(stats_of(TM_PART_LARGE).sparse_bytes, 0);
 	heap_check();
 }
 
@@ -436,6 +459,64 @@ Test(purge, a_helper_comes_gives_back_and_goes)
 	tm_helper_stop();
 	cr_assert_eq(tm_helper_tid(), 0);
 	cr_assert_eq(unshare(CLONE_FS), 0);
+	heap_check();
+}
+
+/* The helper stands in its trim until it is let on. */
+static _Atomic int held, let_on;
+static _Atomic uint64_t gone_ns;
+
+static size_t stand(uint64_t now)
+{
+	const struct timespec moment = {.tv_nsec = 1000000};
+	static _Atomic uint32_t word;
+
+	(void)now;
+	for (held++; let_on < held;)
+		tm_sys_futex(&word, FUTEX_WAIT_PRIVATE, 0, &moment);
+	return 1;
+}
+
+static int timed_dontneed(void *at, size_t bytes)
+{
+	if (gone_ns == 0)
+		gone_ns = tm_clock_ns();
+	return tm_mem_dontneed(at, bytes);
+}
+
+/* If an order to hurry that it gets while it works were lost, it would sleep for a tick each time. */
+Test(purge, a_helper_hurries_after_what_it_does)
+{
+	struct tm_purge_options options = {.giveback = TM_GIVEBACK_EAGER};
+	struct tm_zone_os os = tm_zone_os_real;
+	uint64_t least = UINT64_MAX;
+
+	if (!can_help())
+		cr_skip_test("no helper under a seccomp filter or ThreadSanitizer");
+	start_world();
+	os.dontneed = timed_dontneed;
+	tm_zone.os = &os;
+	tm_purge_configure(&options);
+	tm_helper_init(TM_THREAD_AUTO, stand);
+	give(taken(100 * MIB), 100 * MIB);
+	for (int i = 1; i <= 50 && least >= TM_PURGE_TICK_MS * UINT64_C(1000000); i++) {
+		char *p;
+
+		while (held < i)
+			usleep(1000);
+		p = taken(64 * MIB);
+		gone_ns = 0;
+		tm_purge_note_surplus();
+		give(p, 64 * MIB);
+		uint64_t from = tm_clock_ns();
+		let_on = i;
+		while (gone_ns == 0)
+			usleep(1000);
+		least = tm_bits_min(least, gone_ns - from);
+	}
+	let_on = INT_MAX;
+	cr_assert_lt(least, TM_PURGE_TICK_MS * UINT64_C(1000000));
+	tm_helper_stop();
 	heap_check();
 }
 
