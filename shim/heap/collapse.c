@@ -21,6 +21,7 @@
  */
 #define SETTLED_TICKS 2u
 #define BUSY_MAX 255u
+#define LOOKS_MAX 8u /* SETTLED_TICKS << 8 is more than BUSY_MAX */
 /* Of what is in use: the most new memory in a quiet tick, or QUIET_PAGES if that is more. */
 #define QUIET_SHARE 256u
 #define QUIET_PAGES ((uint64_t)64)
@@ -252,7 +253,9 @@ static void note_looks(enum tm_part part, const struct look *looks, uint32_t n, 
 			note_filled(ps, looks[i].unit);
 		if (again >> i & 1) {
 			__atomic_fetch_and(&u->flags, (uint8_t)~TM_UNIT_TRIED, __ATOMIC_RELAXED);
-			u->looks++;
+			if (u->looks < LOOKS_MAX)
+				u->looks++;
+			u->busy = 0;
 		}
 	}
 	tm_extent_unlock(ps);
