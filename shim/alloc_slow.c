@@ -25,11 +25,11 @@
 #include "shim/heap/tier.h"
 #include "shim/heap/trim.h"
 #include "shim/helper.h"
+#include "shim/ledger/samples.h"
 #include "shim/medium.h"
 #include "shim/os/clock.h"
 #include "shim/pooling.h"
 #include "shim/routing.h"
-#include "shim/ledger/samples.h"
 #include "shim/thread.h"
 
 /* Requests with an explicit tier get a block of whole pages from this size on. */

@@ -15,6 +15,7 @@
 #include "shim/heap/emergency.h"
 #include "shim/heap/heap.h"
 #include "shim/ledger/ledger.h"
+#include "shim/ledger/python.h"
 #include "shim/module.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
@@ -23,7 +24,6 @@
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
 #include "shim/passive.h"
-#include "shim/ledger/python.h"
 #include "shim/trace.h"
 
 /* Not 0, so that the word lies in .data, on a page that the loader has already written. */

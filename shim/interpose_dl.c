@@ -9,8 +9,8 @@
 #include "shim/boot.h"
 #include "shim/elf.h"
 #include "shim/ledger/ledger.h"
-#include "shim/module.h"
 #include "shim/ledger/modules.h"
+#include "shim/module.h"
 #include "shim/thread.h"
 
 /*

@@ -8,10 +8,10 @@
 #include "shim/boot.h"
 #include "shim/heap/tier.h"
 #include "shim/ledger/ledger.h"
+#include "shim/ledger/samples.h"
 #include "shim/os/msg.h"
 #include "shim/os/proc.h"
 #include "shim/routing.h"
-#include "shim/ledger/samples.h"
 
 /* Most sizes of one rule that get a pool of their own. */
 #define SIZES_OF_A_RULE 8u

@@ -6,7 +6,6 @@
 
 #include "shim/base/bits.h"
 #include "shim/boot.h"
-#include "shim/ledger/decisions.h"
 #include "shim/heap/arena.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/huge.h"
@@ -15,6 +14,7 @@
 #include "shim/heap/pool.h"
 #include "shim/heap/span.h"
 #include "shim/heap/tier.h"
+#include "shim/ledger/decisions.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"

@@ -16,8 +16,8 @@
 #include "shim/fork.h"
 #include "shim/ledger/ledger.h"
 #include "shim/report.h"
-#include "shim/trace.h"
 #include "shim/thread.h"
+#include "shim/trace.h"
 
 typedef int (*main_function)(int argc, char **argv, char **envp);
 typedef void (*plain_function)(void);

@@ -11,15 +11,15 @@
 #include "shim/base/trace_format.h"
 #include "shim/boot.h"
 #include "shim/cxx.h"
-#include "shim/ledger/deep.h"
 #include "shim/heap/account.h"
+#include "shim/ledger/deep.h"
+#include "shim/ledger/python.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
 #include "shim/os/msg.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
-#include "shim/ledger/python.h"
 #include "shim/report.h"
 
 #define NOTES 1024u

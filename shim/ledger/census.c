@@ -12,8 +12,8 @@
 #include "shim/heap/tier.h"
 #include "shim/heap/zone.h"
 #include "shim/ledger/ledger.h"
-#include "shim/os/mem.h"
 #include "shim/ledger/sizes.h"
+#include "shim/os/mem.h"
 
 /* Age in windows from which an entry's epoch is reset to "old". */
 #define AGE_LIMIT 200u

@@ -16,12 +16,12 @@
 #include "shim/heap/zone.h"
 #include "shim/ledger/ledger.h"
 #include "shim/ledger/ledger_areas.h"
+#include "shim/ledger/sizes.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
 #include "shim/os/proc.h"
 #include "shim/os/sys.h"
-#include "shim/ledger/sizes.h"
 
 #define BLOCK_WINDOW_BYTES ((size_t)64 << 10)
 #define BLOCKS_PER_WINDOW (BLOCK_WINDOW_BYTES / sizeof(uint64_t))

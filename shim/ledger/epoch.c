@@ -2,9 +2,9 @@
 #include "shim/ledger/epoch.h"
 
 #include "shim/base/bits.h"
-#include "shim/ledger/census.h"
 #include "shim/heap/account.h"
 #include "shim/heap/heap.h"
+#include "shim/ledger/census.h"
 #include "shim/ledger/ledger.h"
 #include "shim/ledger/modules.h"
 #include "shim/os/clock.h"

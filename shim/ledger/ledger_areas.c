@@ -14,11 +14,11 @@
 #include "shim/heap/store.h"
 #include "shim/ledger/ledger.h"
 #include "shim/ledger/ledger_granules.h"
+#include "shim/ledger/samples.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"
 #include "shim/os/msg.h"
 #include "shim/os/sys.h"
-#include "shim/ledger/samples.h"
 
 /* Retries, 1 ms apart, while the kernel is temporarily out of memory. */
 #define ASKED_AGAIN 20u

@@ -5,16 +5,17 @@
 
 #include "shim/base/bits.h"
 #include "shim/base/parse.h"
-#include "shim/ledger/census.h"
-#include "shim/ledger/decisions.h"
-#include "shim/ledger/epoch.h"
 #include "shim/heap/account.h"
 #include "shim/heap/extent.h"
 #include "shim/heap/heap.h"
 #include "shim/heap/meta.h"
 #include "shim/heap/tier.h"
 #include "shim/helper.h"
+#include "shim/ledger/census.h"
+#include "shim/ledger/decisions.h"
+#include "shim/ledger/epoch.h"
 #include "shim/ledger/ledger.h"
+#include "shim/ledger/sheet.h"
 #include "shim/module.h"
 #include "shim/os/clock.h"
 #include "shim/os/lock.h"
@@ -22,7 +23,6 @@
 #include "shim/os/sys.h"
 #include "shim/pooling.h"
 #include "shim/scan/scan.h"
-#include "shim/ledger/sheet.h"
 
 #define SAMPLE_MS 1000u
 /* A census takes at most this share of the time. */
@@ -42,7 +42,8 @@
 #define GROWN_SHARE 8u
 #define GROWN_BYTES ((uint64_t)4 << 20)
 #define STEP_MIN_MS 20u
-#define PEAK_SHARE 32u /* RSS within so much of the peak counts as the peak */
+#define LAST_PAUSES 200u /* of a millisecond */
+#define PEAK_SHARE 32u   /* RSS within so much of the peak counts as the peak */
 
 static struct tm_lock lock = TM_LOCK_INIT(TM_RANK_TICK);
 
@@ -375,9 +376,27 @@ void tm_samples_pass(size_t bytes)
 		tm_helper_stay();
 }
 
+/*
+ * At process end the helper may just be counting. Not without an end: this thread itself may hold the
+ * lock, as exit was called in a signal handler.
+ */
+static bool lock_soon(void)
+{
+	static const struct timespec pause = {0, 1000000};
+
+	for (unsigned n = 0; n < LAST_PAUSES; n++) {
+		if (tm_lock_try_steal(&lock))
+			return true;
+		if (tm_lock_is_mine(&lock))
+			return false;
+		(void)tm_sys_nanosleep(&pause);
+	}
+	return false;
+}
+
 void tm_samples_now(void)
 {
-	if (tm_ledger_header() == NULL || !tm_lock_try(&lock))
+	if (tm_ledger_header() == NULL || !lock_soon())
 		return;
 	uint64_t now_ms = tm_clock_ms();
 	__atomic_store_n(&tm_ledger_header()->heartbeat_ms, now_ms, __ATOMIC_RELAXED);

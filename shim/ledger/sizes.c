@@ -3,8 +3,8 @@
 
 #include "shim/base/hash.h"
 #include "shim/base/ledger_format.h"
-#include "shim/ledger/deep.h"
 #include "shim/heap/size_class.h"
+#include "shim/ledger/deep.h"
 #include "shim/ledger/ledger.h"
 #include "shim/os/lock.h"
 #include "shim/os/mem.h"

@@ -13,12 +13,12 @@
 #include "shim/heap/span.h"
 #include "shim/heap/zone.h"
 #include "shim/ledger/ledger.h"
+#include "shim/ledger/samples.h"
 #include "shim/module.h"
 #include "shim/os/clock.h"
 #include "shim/os/maps.h"
 #include "shim/os/mem.h"
 #include "shim/os/sys.h"
-#include "shim/ledger/samples.h"
 #include "shim/scan/scan_memory.h"
 #include "shim/scan/scan_suspects.h"
 

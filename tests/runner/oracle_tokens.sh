@@ -12,7 +12,7 @@ passed=0 failed=0
 $ORACLE_CC "$TM_SRC/tests/runner/oracle/tokens.c" -o theirs $ORACLE_LINK || exit 1
 ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -O1 -I"$TM_SRC" "$TM_SRC/tests/runner/oracle/ours_tokens.c" \
 	"$R"/tokenizer.c "$R"/merge.c "$R"/pretok.c "$R"/vocab.c "$R"/vocab_special.c "$R"/unicode.c \
-	"$R"/gguf*.c "$R"/quant*.c "$R"/mem.c "$R"/error.c "$R"/unicode.c -lm -o ours || exit 1
+	"$R"/gguf*.c "$R"/quant*.c "$R"/mem.c "$R"/error.c -lm -o ours || exit 1
 [ "$(python3 "$TM_SRC/tests/runner/oracle/corpus.py" "$R" texts)" -ge 200 ] || exit 1
 
 # name, model

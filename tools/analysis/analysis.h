@@ -9,11 +9,11 @@
 #define TM_TOOLS_ANALYSIS_H
 
 #include "shim/base/fmt.h"
-#include "tools/ledger/control.h"
-#include "tools/document/document.h"
 #include "tools/analysis/growth.h"
-#include "tools/ledger/ledger.h"
 #include "tools/analysis/symbols.h"
+#include "tools/document/document.h"
+#include "tools/ledger/control.h"
+#include "tools/ledger/ledger.h"
 
 #define TM_ANALYSIS_ALL SIZE_MAX
 

@@ -6,8 +6,8 @@
 #ifndef TM_TOOLS_DECISIONS_H
 #define TM_TOOLS_DECISIONS_H
 
-#include "tools/ledger/ledger.h"
 #include "tools/analysis/symbols.h"
+#include "tools/ledger/ledger.h"
 
 struct tm_decision {
 	const struct tm_ledger_decision *record;

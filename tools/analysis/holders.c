@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#include "tools/library.h"
 #include "tools/analysis/ranges.h"
+#include "tools/library.h"
 
 #define LEVELS_MAX 6u
 #define CHUNK_BYTES ((size_t)1 << 20)

@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "tools/analysis/analysis.h"
-#include "tools/cmd.h"
 #include "tools/analysis/combine.h"
 #include "tools/analysis/document_load.h"
-#include "tools/export/export_file.h"
+#include "tools/cmd.h"
 #include "tools/cmd/select.h"
+#include "tools/export/export_file.h"
 
 void tm_text_diff(struct tm_text *t, const struct tm_document *doc,
 		  const struct tm_text_options *options)

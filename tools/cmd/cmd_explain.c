@@ -7,10 +7,10 @@
 #include <stdio.h>
 
 #include "shim/base/fmt.h"
-#include "tools/cmd.h"
-#include "tools/ledger/control.h"
 #include "tools/analysis/decisions.h"
+#include "tools/cmd.h"
 #include "tools/cmd/select.h"
+#include "tools/ledger/control.h"
 
 static void name_authority(const struct tm_ledger_decision *r, char *buf, size_t size)
 {

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cmd.h"
-#include "tools/document/document_fields.h"
 #include "tools/analysis/document_load.h"
-#include "tools/export/export_file.h"
+#include "tools/cmd.h"
 #include "tools/cmd/select.h"
+#include "tools/document/document_fields.h"
+#include "tools/export/export_file.h"
 
 struct arguments {
 	struct tm_export_options options;

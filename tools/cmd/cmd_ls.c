@@ -13,8 +13,8 @@
 
 #include "shim/base/parse.h"
 #include "tools/cmd.h"
-#include "tools/ledger/ledger.h"
 #include "tools/cmd/select.h"
+#include "tools/ledger/ledger.h"
 
 #define GC_AGE_MS ((uint64_t)24 * 3600 * 1000)
 #define GC_BYTES ((uint64_t)256 << 20)

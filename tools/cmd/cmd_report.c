@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cmd.h"
-#include "tools/ledger/control.h"
-#include "tools/export/export_file.h"
 #include "tools/analysis/holders.h"
+#include "tools/cmd.h"
 #include "tools/cmd/select.h"
+#include "tools/export/export_file.h"
+#include "tools/ledger/control.h"
 
 /* Finds the site by its id, or by an unambiguous prefix of it. */
 static int find_site(struct tm_select *s, const struct tm_document *doc)

@@ -13,12 +13,12 @@
 #include "policies/rules.h"
 #include "shim/base/tunables.h"
 #include "tools/cmd.h"
-#include "tools/export/export_file.h"
-#include "tools/library.h"
 #include "tools/cmd/program.h"
 #include "tools/cmd/run_account.h"
 #include "tools/cmd/run_child.h"
 #include "tools/cmd/run_paths.h"
+#include "tools/export/export_file.h"
+#include "tools/library.h"
 
 struct options {
 	bool python;

@@ -24,8 +24,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/cmd.h"
 #include "tools/analysis/document_load.h"
+#include "tools/cmd.h"
 #include "tools/export/export.h"
 #include "tools/export/http.h"
 #include "tools/ledger/ledger_list.h"

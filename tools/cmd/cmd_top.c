@@ -14,9 +14,9 @@
 
 #include "shim/base/parse.h"
 #include "tools/cmd.h"
+#include "tools/cmd/select.h"
 #include "tools/ledger/control.h"
 #include "tools/ledger/ledger_list.h"
-#include "tools/cmd/select.h"
 
 #define ROWS_IN_PIPES 10u
 #define ROWS_UNKNOWN 24u

@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "tools/cmd.h"
-#include "tools/export/export_file.h"
-#include "tools/library.h"
 #include "tools/cmd/run_child.h"
 #include "tools/cmd/run_paths.h"
 #include "tools/cmd/trace_convert.h"
+#include "tools/export/export_file.h"
+#include "tools/library.h"
 
 static int convert(const char *recording, const char *out)
 {

@@ -10,11 +10,11 @@
 #include <string.h>
 
 #include "shim/base/fmt.h"
-#include "tools/cmd.h"
 #include "tools/analysis/decisions.h"
+#include "tools/cmd.h"
+#include "tools/cmd/select.h"
 #include "tools/document/document.h"
 #include "tools/export/export_file.h"
-#include "tools/cmd/select.h"
 #include "tools/text/text_fit.h"
 
 /* Least evidence for a rule. */

@@ -10,9 +10,9 @@
 #include "shim/base/parse.h"
 #include "tools/cmd.h"
 #include "tools/cmd/doctor.h"
+#include "tools/cmd/program.h"
 #include "tools/elf_look.h"
 #include "tools/library.h"
-#include "tools/cmd/program.h"
 
 static void print_findings(struct tm_doctor *doctor, const struct tm_program *program)
 {

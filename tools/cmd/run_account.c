@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "tools/cmd.h"
-#include "tools/export/export_file.h"
 #include "tools/cmd/select.h"
+#include "tools/export/export_file.h"
 
 /*
  * A script may start many processes (one python3 behind pyenv: 33), of which one or two do the

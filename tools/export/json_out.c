@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "tools/document/document_fields.h"
-#include "tools/export/export.h"
 #include "tools/document/utf8.h"
+#include "tools/export/export.h"
 
 /* From here on a number is not exact in every reader. */
 #define EXACT_LIMIT (UINT64_C(1) << 53)
