@@ -270,23 +270,6 @@ Test(stray, growth_links_a_bounded_part_of_what_was_freed_into_orphans)
 	check_heap(orphan);
 }
 
-Test(stray, growth_trims_orphans_of_few_spans_and_many_slots_in_steps)
-{
-	struct tm_heap *orphan = leave_heap(16, 28 * 4095, true), *mine = tm_thread_heap();
-	uint64_t all = 0;
-
-	cr_assert_leq(orphan->span_count, 32);
-	for (unsigned i = 0; i < GROWN; i++) {
-		uint64_t looks = orphan->trim_looks + mine->trim_looks;
-
-		cr_assert_not_null(tm_root.ops.malloc(OTHER_BYTES));
-		looks = orphan->trim_looks + mine->trim_looks - looks;
-		cr_assert_leq(looks, 3 * TM_LOOK_WORK);
-		all += looks;
-	}
-	check_heap(orphan);
-}
-
 /* --- while the helper trims ------------------------------------------------------------------- */
 
 static void *hold_for_long(void *arg)
