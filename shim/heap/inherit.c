@@ -23,8 +23,9 @@ void tm_inherit_begin(struct tm_heap *h)
 }
 
 /*
- * Mark the slots of one list, of this heap or, if NULL, of any. The last stores of a thread that vanished in the fork may be missing:
- * at the first slot that is not of this heap and class the rest of the list is dropped.
+ * Mark the slots of one list, of this heap or, if NULL, of any. The last stores of a thread that
+ * vanished in the fork may be missing: at the first slot that is not of this heap and class the rest
+ * of the list is dropped.
  */
 static void settle_list(const struct tm_heap *h, unsigned klass, struct tm_slot **list)
 {

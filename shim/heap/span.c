@@ -345,7 +345,7 @@ struct tm_span_rows *tm_span_rows_clear(void)
 uint32_t tm_span_translate(struct tm_heap *from, struct tm_heap *to, const struct tm_granule *head,
 			   struct tm_span_rows *known)
 {
-	size_t bytes = head->kind == TM_SPAN_SMALL ? 3 : 8;
+	size_t bytes = tm_span_entry_bytes(head);
 	uint8_t *entry = head->side + tm_span_first(head) * bytes;
 	uint32_t replaced = 0;
 

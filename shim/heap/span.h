@@ -97,9 +97,14 @@ void tm_span_cleanse(const struct tm_granule *head, void *slot);
 size_t tm_span_slot_bytes(const struct tm_granule *head, uint32_t index);
 
 /* Address of a slot's side entry. */
+TM_INLINE size_t tm_span_entry_bytes(const struct tm_granule *head)
+{
+	return head->kind == TM_SPAN_SMALL ? 3 : 8;
+}
+
 TM_INLINE void *tm_span_entry(const struct tm_granule *head, uint32_t index)
 {
-	return head->side + (head->kind == TM_SPAN_SMALL ? 3 : 8) * (size_t)index;
+	return head->side + tm_span_entry_bytes(head) * index;
 }
 
 /* For whoever holds the slot. */

@@ -294,25 +294,28 @@ static uint32_t work_of(const struct tm_heap *h, uint32_t most)
 	return work <= most ? (uint32_t)work : UINT32_MAX;
 }
 
-static bool is_small(const struct tm_heap *h, uint32_t work)
-{
-	return !tm_look_is_on(h) && work_of(h, work) <= work;
-}
+enum trimmed {
+	TRIM_GOES_ON, /* the budget is used up, or a look goes on */
+	TRIM_LOOKED,  /* a look has ended */
+	TRIM_WHOLE,
+};
 
-/* Trim a small heap, or make a step of a look. False: the budget is used up, or a look goes on. */
-static bool trim_some(struct tm_heap *h, uint32_t *work, size_t *bytes)
+/* Trim a small heap, or make a step of a look. */
+static enum trimmed trim_some(struct tm_heap *h, uint32_t *work, size_t *bytes)
 {
-	if (is_small(h, *work)) {
-		*work -= work_of(h, *work);
+	uint32_t whole = tm_look_is_on(h) ? UINT32_MAX : work_of(h, *work);
+
+	if (whole <= *work) {
+		*work -= whole;
 		*bytes += tm_trim_heap(h);
-		return true;
+		return TRIM_WHOLE;
 	}
 	if (*work < OTHERS_WORK)
-		return false;
+		return TRIM_GOES_ON;
 	*work = 0;
 	tm_look_begin(h);
 	*bytes += tm_look_step(h);
-	return !tm_look_is_on(h);
+	return tm_look_is_on(h) ? TRIM_GOES_ON : TRIM_LOOKED;
 }
 
 /* [heaps lock] As drain_orphans, but what a request may link. False: slots may still wait. */
@@ -337,13 +340,14 @@ static size_t trim_some_orphans(uint32_t *work)
 	tm_heap_lock();
 	done = drain_some_of_orphans();
 	for (struct tm_heap *h = tm_heap_orphan_first(); h != NULL && done; h = h->next_orphan) {
-		uint64_t mark = is_small(h, *work) ? 1 : MARK_LOOKED;
+		enum trimmed how;
 
 		if (!tm_look_is_on(h) && (h->trimmed_mark == 1 || h->trimmed_mark == MARK_LOOKED))
 			continue;
-		done = trim_some(h, work, &bytes);
+		how = trim_some(h, work, &bytes);
+		done = how != TRIM_GOES_ON;
 		if (done)
-			h->trimmed_mark = mark;
+			h->trimmed_mark = how == TRIM_WHOLE ? 1 : MARK_LOOKED;
 	}
 	atomic_store_explicit(&left.orphans, !done, memory_order_relaxed);
 	tm_heap_unlock();
@@ -357,7 +361,7 @@ static bool trim_some_of_sleeper(struct tm_heap *h, uint32_t *work, size_t *byte
 
 	if (!hold_sleeper(h))
 		return true;
-	done = trim_some(h, work, bytes);
+	done = trim_some(h, work, bytes) != TRIM_GOES_ON;
 	let_sleeper_go(h);
 	return done;
 }
